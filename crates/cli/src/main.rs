@@ -1,0 +1,3 @@
+//! The sesstool command.
+
+fn main() {}

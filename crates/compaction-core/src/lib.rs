@@ -1,0 +1,1 @@
+//! What to summarise and what to keep..
