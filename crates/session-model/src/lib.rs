@@ -1,1 +1,5 @@
-//! What a session file says..
+//! What a session file says.
+
+pub mod scan;
+pub mod text;
+pub mod value;
