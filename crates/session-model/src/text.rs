@@ -316,6 +316,16 @@ pub fn js_number(number: f64) -> String {
     if number < 0.0 { format!("-{body}") } else { body }
 }
 
+/// Text for a person's terminal: control characters and terminal escapes are spelled out (spec 8.2).
+pub fn shown(text: &str) -> Cow<'_, str> {
+    let harmless = |character: char| !character.is_control() && !matches!(character, '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}');
+    if text.chars().all(harmless) {
+        return Cow::Borrowed(text);
+    }
+    let spell = |character: char| if harmless(character) { character.to_string() } else { character.escape_default().to_string() };
+    Cow::Owned(text.chars().map(spell).collect())
+}
+
 /// The number that a property name stands for when JavaScript would sort it before all others: an integer from 0 to 2³² − 2,
 /// in its only spelling.
 pub fn index_key(key: &str) -> Option<u32> {
