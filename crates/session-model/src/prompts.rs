@@ -182,7 +182,8 @@ enum TagKind<'a> {
 
 /// The first tag of ours in `template` at or behind `from`.
 fn next_tag<'a>(template: &str, mut from: usize, values: &[(&str, &'a str)]) -> Option<Tag<'a>> {
-    let value_of = |name: &str| values.iter().find(|(known, _)| *known == name.trim()).map(|(_, value)| *value);
+    let value_of =
+        |name: &str| values.iter().find(|(known, _)| *known == name.trim()).map(|(_, value)| *value);
     loop {
         let start = from + template[from..].find("{{")?;
         let length = template[start..].find("}}")?;
@@ -258,7 +259,8 @@ mod tests {
     #[test]
     fn lists_twenty_files_and_counts_the_rest() {
         let files: Vec<String> = (10..32).map(|n| format!("f{n}")).collect();
-        let expected = format!("<read-files>\n{}\n… (2 more files omitted)\n</read-files>", files[..20].join("\n"));
+        let expected =
+            format!("<read-files>\n{}\n… (2 more files omitted)\n</read-files>", files[..20].join("\n"));
         assert_eq!(Prompts::default().file_operations(&files, &[]), expected);
         let expected = format!("<read-files>\n{}\n</read-files>", files[..20].join("\n"));
         assert_eq!(Prompts::default().file_operations(&files[..20], &[]), expected);
@@ -266,9 +268,16 @@ mod tests {
 
     #[test]
     fn tidies_the_summary_inside_its_wrapper() {
-        let prompts = Prompts::default().with(PromptName::CompactionContext, "Before:\n\n<s>\n{{summary}}\n</s>\n");
-        assert_eq!(prompts.compaction_summary_context("a  \n\n\n\nb\n\n- c\n"), "Before:\n\n<s>\na\n\nb\n- c\n</s>");
-        assert_eq!(prompts.compaction_summary_context("{{summary}} {{/if}}"), "Before:\n\n<s>\n{{summary}} {{/if}}\n</s>");
+        let prompts =
+            Prompts::default().with(PromptName::CompactionContext, "Before:\n\n<s>\n{{summary}}\n</s>\n");
+        assert_eq!(
+            prompts.compaction_summary_context("a  \n\n\n\nb\n\n- c\n"),
+            "Before:\n\n<s>\na\n\nb\n- c\n</s>"
+        );
+        assert_eq!(
+            prompts.compaction_summary_context("{{summary}} {{/if}}"),
+            "Before:\n\n<s>\n{{summary}} {{/if}}\n</s>"
+        );
     }
 
     #[track_caller]

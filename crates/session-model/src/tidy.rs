@@ -145,7 +145,10 @@ mod tests {
 
     #[test]
     fn leaves_blank_lines_in_fences_alone() {
-        check("  ```ts\n\n\n- a  \n| x |\n\n</a>\n ```x\n\n\nb", "  ```ts\n\n\n- a\n| x |\n\n</a>\n ```x\n\nb");
+        check(
+            "  ```ts\n\n\n- a  \n| x |\n\n</a>\n ```x\n\n\nb",
+            "  ```ts\n\n\n- a\n| x |\n\n</a>\n ```x\n\nb",
+        );
     }
 
     #[test]
