@@ -1,0 +1,202 @@
+// Asks R13 (npm @oh-my-pi/pi-coding-agent 13.19.0) about session files: JSON lines in, JSON lines out, one process for all.
+//
+//     OUR_PROMPTS=…/prompts bun --preload …/omp-prompts.ts …/omp.ts      in a folder where the package is installed
+//
+// A question is {"id", "question", "file", "args"?}; its answer is {"id", "ok"} or {"id", "error"}, in the order of the questions.
+// A line {"ready": true} comes first. `leaf` in args is an entry's id (default: the last entry). Set HOME to an empty folder.
+//
+//   context   {leaf?}                                  agent messages, state, model messages
+//   prepare   {leaf?, settings?}                       what a compaction would summarise and keep, or null
+//   requests  {leaf?, settings?, instructions?, prompt?, context?, replies?}   the requests of that compaction and its result
+//   prune     {leaf?, protectTokens?, minimumSavings?, protectedTools?}        what pruning blanks
+//   branch    {leaf?, target, tokenBudget?, instructions?, contextWindow?, reserveTokens?}   what is left behind, its request
+//   render    {template, values?}                      a filled template (no file)
+//   convert   {messages}                               model messages of made-up agent messages (no file)
+//   open      {}                                       what the agent's own session manager makes of a copy of the file
+import { createInterface } from "node:readline";
+import { copyFileSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
+const scope = `${process.cwd()}/node_modules/@oh-my-pi`;
+const agent = `${scope}/pi-coding-agent/src`;
+const session = await import(`${agent}/session/session-manager`);
+const { convertToLlm } = await import(`${agent}/session/messages`);
+const compaction = await import(`${agent}/session/compaction/compaction`);
+const pruning = await import(`${agent}/session/compaction/pruning`);
+const branching = await import(`${agent}/session/compaction/branch-summarization`);
+const { computeFileLists, serializeConversation } = await import(`${agent}/session/compaction/utils`);
+const { renderPromptTemplate } = await import(`${agent}/config/prompt-templates`);
+const { registerCustomApi } = await import(`${scope}/pi-ai/src/api-registry`);
+
+type Json = any;
+type Request = { system: string; prompt: string; maxTokens: number; reply: string };
+
+// A model that writes down what it is asked, and answers from a list.
+let recorded: Request[] = [];
+let replies: string[] = [];
+registerCustomApi("recorder", (_model: Json, context: Json, options: Json) => {
+	const reply = replies[recorded.length] ?? `Reply ${recorded.length + 1}.`;
+	const prompt = context.messages.map((message: Json) => message.content.map((block: Json) => block.text).join("")).join("\n");
+	recorded.push({ system: context.systemPrompt, prompt, maxTokens: options?.maxTokens, reply });
+	const message = { role: "assistant", content: [{ type: "text", text: reply }], stopReason: "stop" };
+	return { result: async () => message } as Json;
+});
+
+function recorder(contextWindow = 128000): Json {
+	const cost = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 };
+	const model = { id: "recorder", name: "recorder", api: "recorder", provider: "recorder", baseUrl: "http://127.0.0.1:9" };
+	return { ...model, reasoning: false, input: ["text"], cost, contextWindow, maxTokens: 1e9 };
+}
+
+async function recording(answers: string[] | undefined, work: () => Promise<Json>) {
+	recorded = [];
+	replies = answers ?? [];
+	const result = await work();
+	return { result, requests: recorded };
+}
+
+function read(file: string) {
+	const records: Json[] = session.parseSessionEntries(readFileSync(file, "utf8"));
+	session.migrateSessionEntries(records);
+	const entries = records.filter(record => record.type !== "session");
+	const byId = new Map<string, Json>(entries.map(entry => [entry.id, entry]));
+	return { entries, byId };
+}
+
+function branchOf(byId: Map<string, Json>, leaf: string | null | undefined) {
+	const branch: Json[] = [];
+	const seen = new Set<string>();
+	let entry = leaf ? byId.get(leaf) : undefined;
+	while (entry && !seen.has(entry.id)) {
+		seen.add(entry.id);
+		branch.push(entry);
+		entry = entry.parentId ? byId.get(entry.parentId) : undefined;
+	}
+	return branch.reverse();
+}
+
+const transcript = (messages: Json[]) => serializeConversation(convertToLlm(messages));
+const settingsOf = (args: Json) => ({ ...compaction.DEFAULT_COMPACTION_SETTINGS, ...args.settings });
+
+// The questions about one file; `leaf` is the id that the branch ends with.
+const aboutFile: Record<string, (args: Json, file: ReturnType<typeof read>, leaf: string | null) => Json> = {
+	context(args, { entries, byId }) {
+		const context = session.buildSessionContext(entries, args.leaf, byId);
+		return { context, modelMessages: convertToLlm(context.messages) };
+	},
+
+	prepare(args, { byId }, leaf) {
+		const branch = branchOf(byId, leaf);
+		const preparation = compaction.prepareCompaction(branch, settingsOf(args));
+		if (!preparation) return null;
+		// Entries that are messages hand their message on, so the id can be found again; the others have null.
+		const idOf = new Map(branch.filter(entry => entry.type === "message").map(entry => [entry.message, entry.id]));
+		const ids = (messages: Json[]) => messages.map(message => idOf.get(message) ?? null);
+		const { messagesToSummarize, turnPrefixMessages, recentMessages, fileOps } = preparation;
+		return {
+			...preparation,
+			fileOps: computeFileLists(fileOps),
+			ids: { history: ids(messagesToSummarize), prefix: ids(turnPrefixMessages), recent: ids(recentMessages) },
+			transcripts: {
+				history: transcript(messagesToSummarize),
+				prefix: transcript(turnPrefixMessages),
+				recent: transcript(recentMessages),
+			},
+		};
+	},
+
+	async requests(args, { byId }, leaf) {
+		const preparation = compaction.prepareCompaction(branchOf(byId, leaf), settingsOf(args));
+		if (!preparation) return null;
+		const options = { promptOverride: args.prompt, extraContext: args.context };
+		return recording(args.replies, () =>
+			compaction.compact(preparation, recorder(), "key", args.instructions, undefined, options),
+		);
+	},
+
+	prune(args, { byId }, leaf) {
+		const config = { ...pruning.DEFAULT_PRUNE_CONFIG };
+		for (const key of Object.keys(config)) if (args[key] !== undefined) config[key] = args[key];
+		const branch = branchOf(byId, leaf);
+		const before = new Set(branch.filter(entry => entry.message?.prunedAt !== undefined));
+		const result = pruning.pruneToolOutputs(branch, config);
+		const changed = branch.filter(entry => entry.message?.prunedAt !== undefined && !before.has(entry));
+		return { ...result, changed: changed.map(entry => ({ id: entry.id, content: entry.message.content })) };
+	},
+
+	async branch(args, { byId }, leaf) {
+		const tree = { getBranch: (id: string) => branchOf(byId, id), getEntry: (id: string) => byId.get(id) };
+		const { entries, commonAncestorId } = branching.collectEntriesForBranchSummary(tree, leaf, args.target);
+		const prepared = branching.prepareBranchEntries(entries, args.tokenBudget ?? 0);
+		const options = {
+			model: recorder(args.contextWindow),
+			apiKey: "key",
+			signal: new AbortController().signal,
+			customInstructions: args.instructions,
+			reserveTokens: args.reserveTokens,
+		};
+		const { result, requests } = await recording(args.replies, () => branching.generateBranchSummary(entries, options));
+		return {
+			commonAncestorId,
+			abandoned: entries.map((entry: Json) => entry.id),
+			transcript: transcript(prepared.messages),
+			files: computeFileLists(prepared.fileOps),
+			tokens: prepared.totalTokens,
+			requests,
+			result,
+		};
+	},
+};
+
+async function open(file: string) {
+	// Opening can rewrite the file, so it gets a copy.
+	const folder = mkdtempSync(join(tmpdir(), "session-"));
+	try {
+		const copy = join(folder, "session.jsonl");
+		copyFileSync(file, copy);
+		const manager = await session.SessionManager.open(copy, folder);
+		const context = manager.buildSessionContext();
+		return {
+			context,
+			leaf: manager.getLeafId(),
+			sessionId: manager.getSessionId(),
+			entries: manager.getEntries().map((entry: Json) => entry.id),
+			rewritten: !readFileSync(file).equals(readFileSync(copy)),
+		};
+	} finally {
+		rmSync(folder, { recursive: true });
+	}
+}
+
+async function answer(question: string, file: string, args: Json): Promise<Json> {
+	if (question === "open") return open(file);
+	if (question === "render") return renderPromptTemplate(args.template, args.values);
+	if (question === "convert") return convertToLlm(args.messages);
+	const about = aboutFile[question];
+	if (!about) throw new Error(`unknown question "${question}"`);
+	const parsed = read(file);
+	return about(args, parsed, args.leaf ?? parsed.entries.at(-1)?.id ?? null);
+}
+
+const out = Bun.stdout.writer();
+async function say(line: Json) {
+	out.write(`${JSON.stringify(line)}\n`);
+	await out.flush();
+}
+
+await say({ ready: true });
+for await (const line of createInterface({ input: process.stdin })) {
+	if (!line.trim()) continue;
+	let id: Json = null;
+	try {
+		const asked = JSON.parse(line);
+		id = asked.id;
+		await say({ id, ok: (await answer(asked.question, asked.file, asked.args ?? {})) ?? null });
+	} catch (error) {
+		await say({ id, error: String(error) });
+	}
+}
+// Something that R13 loads keeps the process alive.
+await out.end();
+process.exit(0);

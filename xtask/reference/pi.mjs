@@ -1,0 +1,103 @@
+// Asks P1 (npm @earendil-works/pi-coding-agent 1.6.0) about session files: JSON lines in, JSON lines out, one process for all.
+//
+//     node …/pi.mjs      in a folder where the package is installed
+//
+// Questions and answers have the form that omp.ts describes. `leaf` in args is an entry's id (default: the last entry).
+//
+//   context   {leaf?}              agent messages, state, model messages
+//   prepare   {leaf?, settings?}   what a compaction would summarise and keep, or null
+//   branch    {leaf?, target}      the common ancestor and the entries left behind
+//   convert   {messages}           model messages of made-up agent messages (no file)
+//   open      {}                   what the agent's own session manager makes of a copy of the file
+import { createInterface } from "node:readline";
+import { copyFileSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
+const core = `${process.cwd()}/node_modules/@earendil-works/pi-coding-agent/dist/core`;
+const session = await import(`${core}/session-manager.js`);
+const { convertToLlm } = await import(`${core}/messages.js`);
+const compaction = await import(`${core}/compaction/compaction.js`);
+const branching = await import(`${core}/compaction/branch-summarization.js`);
+const { computeFileLists } = await import(`${core}/compaction/utils.js`);
+
+function read(file) {
+	const records = session.parseSessionEntries(readFileSync(file, "utf8"));
+	session.migrateSessionEntries(records);
+	const entries = records.filter(record => record.type !== "session");
+	return { entries, byId: new Map(entries.map(entry => [entry.id, entry])) };
+}
+
+function branchOf(byId, leaf) {
+	const branch = [];
+	const seen = new Set();
+	let entry = leaf ? byId.get(leaf) : undefined;
+	while (entry && !seen.has(entry.id)) {
+		seen.add(entry.id);
+		branch.push(entry);
+		entry = entry.parentId ? byId.get(entry.parentId) : undefined;
+	}
+	return branch.reverse();
+}
+
+const aboutFile = {
+	context(args, { entries, byId }) {
+		const context = session.buildSessionContext(entries, args.leaf, byId);
+		return { context, modelMessages: convertToLlm(context.messages) };
+	},
+
+	prepare(args, { byId }, leaf) {
+		const settings = { ...compaction.DEFAULT_COMPACTION_SETTINGS, ...args.settings };
+		const preparation = compaction.prepareCompaction(branchOf(byId, leaf), settings);
+		return preparation ? { ...preparation, fileOps: computeFileLists(preparation.fileOps) } : null;
+	},
+
+	branch(args, { byId }, leaf) {
+		const tree = { getBranch: id => branchOf(byId, id), getEntry: id => byId.get(id) };
+		const { entries, commonAncestorId } = branching.collectEntriesForBranchSummary(tree, leaf, args.target);
+		return { commonAncestorId, abandoned: entries.map(entry => entry.id) };
+	},
+};
+
+function open(file) {
+	// Opening can rewrite the file, so it gets a copy.
+	const folder = mkdtempSync(join(tmpdir(), "session-"));
+	try {
+		const copy = join(folder, "session.jsonl");
+		copyFileSync(file, copy);
+		const manager = session.SessionManager.open(copy, folder, folder);
+		return {
+			context: manager.buildSessionContext(),
+			leaf: manager.getLeafId(),
+			sessionId: manager.getSessionId(),
+			entries: manager.getEntries().map(entry => entry.id),
+			rewritten: !readFileSync(file).equals(readFileSync(copy)),
+		};
+	} finally {
+		rmSync(folder, { recursive: true });
+	}
+}
+
+function answer(question, file, args) {
+	if (question === "open") return open(file);
+	if (question === "convert") return convertToLlm(args.messages);
+	const about = aboutFile[question];
+	if (!about) throw new Error(`unknown question "${question}"`);
+	const parsed = read(file);
+	return about(args, parsed, args.leaf ?? parsed.entries.at(-1)?.id ?? null);
+}
+
+const say = line => process.stdout.write(`${JSON.stringify(line)}\n`);
+
+say({ ready: true });
+for await (const line of createInterface({ input: process.stdin })) {
+	if (!line.trim()) continue;
+	let id = null;
+	try {
+		const asked = JSON.parse(line);
+		id = asked.id;
+		say({ id, ok: answer(asked.question, asked.file, asked.args ?? {}) ?? null });
+	} catch (error) {
+		say({ id, error: String(error) });
+	}
+}
