@@ -30,7 +30,7 @@ pub fn large(seed: u64, target_bytes: usize) -> String {
         bytes.assistant += file.assistant(&mut random, &pool);
         let with_image = bytes.images * 9 < file.out.len() && random.chance(0.1);
         let (result, image) =
-            file.tool_result(&mut random, &pool, with_image, bytes.results < 2 * bytes.assistant);
+            file.tool_result(&mut random, &pool, with_image, bytes.results * 27 < bytes.assistant * 60);
         bytes.results += result;
         bytes.images += image;
     }
@@ -95,9 +95,9 @@ impl Pool {
         let mut word = String::new();
         while escaped.len() < POOL_BYTES {
             borders.push(escaped.len() as u32);
-            if random.chance(0.14) {
+            if random.chance(0.18) {
                 escaped.push_str("\\n");
-            } else if random.chance(0.04) {
+            } else if random.chance(0.06) {
                 escaped.push_str("\\\"");
             } else {
                 word.clear();
@@ -131,9 +131,9 @@ impl Pool {
 fn text_length(random: &mut Random) -> usize {
     match random.below(1000) {
         0..500 => random.between(150, 2600),
-        500..880 => random.between(2600, 11_000),
-        880..987 => random.between(11_000, 40_000),
-        987..998 => random.between(40_000, 120_000),
+        500..850 => random.between(2600, 14_000),
+        850..975 => random.between(14_000, 45_000),
+        975..998 => random.between(40_000, 120_000),
         _ => random.between(120_000, 1_000_000),
     }
 }

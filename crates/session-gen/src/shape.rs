@@ -60,7 +60,7 @@ pub struct Shape {
     pub pruned: f64,
     /// An assistant message failed or was aborted.
     pub failed: f64,
-    /// An assistant message has usage.
+    /// An assistant message has usage. oh-my-pi's own session manager opens only files in which every one has it (1.0).
     pub usage: f64,
     /// Usage is zero, partial, or has nothing to do with the context.
     pub odd_usage: f64,
