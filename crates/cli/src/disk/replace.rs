@@ -108,10 +108,8 @@ pub fn replace(
         None => Ok(()),
     }
     .and_then(|()| swap::swap(&locked, new, target.fingerprint, options.watch));
-    if result.is_err() && is_backup_made {
-        if let Some(backup) = &backup {
-            let _ = std::fs::remove_file(backup);
-        }
+    if let (Err(_), true, Some(backup)) = (&result, is_backup_made, &backup) {
+        let _ = std::fs::remove_file(backup);
     }
     // A mark that cannot be written is no reason to fail: the next command finds out from the file itself.
     let mark = if result.is_ok() { Line::Done { of: number } } else { Line::Void { of: number } };

@@ -86,10 +86,10 @@ fn settle_replace(locked: &Locked, write: &Write) -> Result<Option<Line>, DiskEr
         return Ok(Some(Line::Done { of: write.number }));
     }
     // The backup of a replacement that never came is a copy, whole or in part, of what is still there.
-    if undo::starts_with(locked, length, write.old_length, &write.old_hash)? {
-        if let Some(backup) = undo::backup_path(locked, write) {
-            remove_if_redundant(locked, &backup, write.old_length);
-        }
+    if undo::starts_with(locked, length, write.old_length, &write.old_hash)?
+        && let Some(backup) = undo::backup_path(locked, write)
+    {
+        remove_if_redundant(locked, &backup, write.old_length);
     }
     Ok(Some(Line::Void { of: write.number }))
 }

@@ -467,11 +467,13 @@ fn a_full_disk_leaves_the_old_file() {
     let path = session(folder.path());
     let filler = folder.path().join("filler");
     let big = format!("{{\"id\":\"big\",\"x\":\"{}\"}}\n", "x".repeat(60_000));
+    let mut steps = Vec::new();
     // From no room at all to enough for the record in the log and half of it in the file.
-    for pages in [64, 50, 44, 40, 36, 32, 30] {
+    for pages in [64, 50, 44, 40, 37, 36] {
         let _ = std::fs::write(&filler, vec![1; pages * 4096]);
         let appended = append_text(&path, &big);
-        assert!(matches!(&appended, Err(DiskError::Io { .. })), "{pages}: {appended:?}");
+        let Err(DiskError::Io { doing, .. }) = &appended else { panic!("{pages}: {appended:?}") };
+        steps.push(*doing);
         assert_eq!(text(&path), OLD, "{pages}");
         let replaced = replace_with(&path, &ReplaceOptions::default(), |it| format!("{it}{}", big.repeat(4)));
         assert!(matches!(&replaced, Err(DiskError::Io { .. })), "{pages}: {replaced:?}");
@@ -480,6 +482,9 @@ fn a_full_disk_leaves_the_old_file() {
             names(folder.path()).into_iter().filter(|it| !it.ends_with(".undo")).collect();
         assert_eq!(left, ["filler", "s.jsonl"], "{pages}");
         let _ = std::fs::remove_file(folder.path().join("s.jsonl.undo"));
+    }
+    for step in ["write the undo record", "append to the file"] {
+        assert!(steps.contains(&step), "{steps:?}");
     }
     std::fs::remove_file(&filler).unwrap();
     append_text(&path, &big).unwrap();
@@ -548,7 +553,7 @@ fn two_processes_lose_and_double_no_entry() {
 
 /// A process that keeps the session open, appends a line every few milliseconds and ends when told.
 fn live_writer(path: &Path, n: usize) -> std::process::Child {
-    let script = "exec 9>>\"$1\"; echo open; i=0; while [ $i -lt $2 ]; do echo \"{\\\"id\\\":\\\"w$i\\\"}\" >&9; sleep 0.01; i=$((i+1)); done";
+    let script = "exec 9>>\"$1\"; echo open; i=0; while [ $i -lt $2 ]; do echo \"{\\\"id\\\":\\\"w$i\\\"}\" >&9; sleep 0.01 9>&-; i=$((i+1)); done";
     let mut child = Command::new("sh")
         .args(["-c", script, "sh"])
         .arg(path)
@@ -575,7 +580,9 @@ fn a_live_writer_is_named_and_loses_nothing_to_a_forced_replacement() {
     let folder = tempfile::tempdir().unwrap();
     let path = session(folder.path());
     let mut agent = live_writer(&path, 60);
-    assert!(matches!(prune(&path, "1"), Err(DiskError::OpenForWriting { pids, .. }) if pids == [agent.id()]));
+    assert!(
+        matches!(prune(&path, "1"), Err(DiskError::OpenForWriting { pids, .. }) if pids.contains(&agent.id()))
+    );
     let written = loop {
         match append_text(&path, RECORD) {
             Ok(written) => break written,
@@ -583,7 +590,7 @@ fn a_live_writer_is_named_and_loses_nothing_to_a_forced_replacement() {
             Err(error) => panic!("{error}"),
         }
     };
-    assert_eq!(written.writers.pids, [agent.id()]);
+    assert!(written.writers.pids.contains(&agent.id()), "{written:?}");
     let options = ReplaceOptions { force: true, watch: Duration::from_secs(60), ..ReplaceOptions::default() };
     let replaced = loop {
         match replace_with(&path, &options, |it| it.replace("\"a\"", "\"a\",\"p\":1")) {
@@ -593,7 +600,7 @@ fn a_live_writer_is_named_and_loses_nothing_to_a_forced_replacement() {
         }
     };
     assert!(replaced.carried.bytes > 0, "{replaced:?}");
-    assert_eq!(replaced.carried.still_open, []);
+    assert_eq!(replaced.carried.still_open, Vec::<u32>::new());
     agent.wait().unwrap();
     check_written_once(&path, 60);
     assert_eq!(text(&path).matches(RECORD).count(), 1);
@@ -612,7 +619,7 @@ fn what_is_written_after_the_watch_is_carried_over_by_the_next_command() {
             Err(error) => panic!("{error}"),
         }
     };
-    assert_eq!(replaced.carried.still_open, [agent.id()]);
+    assert!(replaced.carried.still_open.contains(&agent.id()), "{replaced:?}");
     agent.wait().unwrap();
     let settled = settle(&path, INTENT.time).unwrap();
     assert!(settled.carried_bytes > 0);
