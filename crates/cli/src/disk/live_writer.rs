@@ -2,6 +2,7 @@
 
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
+use std::time::Duration;
 
 /// The processes that have one file open for writing, as far as the system tells us.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -13,7 +14,22 @@ pub struct Writers {
 }
 
 /// Looks through `/proc`. Where there is none, nothing is found and `complete` is false.
+///
+/// A process that moves its handle to a lower number while its handles are listed is missed by that look (shells do
+/// so around a redirection), so only three looks in a row find that there is nobody.
 pub(super) fn writers_of(file: &Metadata) -> Writers {
+    let mut found = look(file);
+    for pause in [1, 3] {
+        if !found.pids.is_empty() {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(pause));
+        found = look(file);
+    }
+    found
+}
+
+fn look(file: &Metadata) -> Writers {
     let wanted = (file.dev(), file.ino());
     let mut found = Writers { pids: Vec::new(), complete: true };
     let Ok(processes) = std::fs::read_dir("/proc") else {
