@@ -15,18 +15,29 @@ pub struct Writers {
 
 /// Looks through `/proc`. Where there is none, nothing is found and `complete` is false.
 ///
-/// A process that moves its handle to a lower number while its handles are listed is missed by that look (shells do
-/// so around a redirection), so only three looks in a row find that there is nobody.
+/// One look can miss a process that moves its handle to a lower number meanwhile (shells do so around a
+/// redirection), and can find a child of ours that has not yet begun its own program and so still has our handles.
+/// So three looks in a row must find nobody, or find the same process.
 pub(super) fn writers_of(file: &Metadata) -> Writers {
     let mut found = look(file);
-    for pause in [1, 3] {
-        if !found.pids.is_empty() {
-            break;
+    let mut n_same = 1;
+    let mut suspect = found.clone();
+    for pause in [1, 3, 7, 2, 5, 11, 3, 7, 13, 17] {
+        if n_same == 3 {
+            return found;
         }
         std::thread::sleep(Duration::from_millis(pause));
-        found = look(file);
+        let next = look(file);
+        let is_same = next.pids.is_empty() == found.pids.is_empty()
+            && (next.pids.is_empty() || next.pids.iter().any(|pid| found.pids.contains(pid)));
+        n_same = if is_same { n_same + 1 } else { 1 };
+        found = next;
+        if !found.pids.is_empty() {
+            suspect = found.clone();
+        }
     }
-    found
+    // Processes that come and go all the time count as writers.
+    suspect
 }
 
 fn look(file: &Metadata) -> Writers {
