@@ -1,1 +1,3 @@
 //! The sesstool command.
+
+pub mod disk;

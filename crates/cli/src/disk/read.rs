@@ -1,0 +1,228 @@
+//! Reading: a whole file, a stream of chunks, or a few ranges; each with the fingerprint of what was read.
+
+use super::error::{DiskError, io_error};
+use super::guard::{Fingerprint, resolve};
+use std::cell::RefCell;
+use std::fs::File;
+use std::io::{self, Read};
+use std::ops::{ControlFlow, Deref};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+/// Copies into a buffer that starts a few bytes behind a page boundary are several times slower on some machines,
+/// and that is where the allocator puts large ones; so ours start on a cache line.
+const ALIGNMENT: usize = 64;
+/// The size of the chunks that [`stream`] hands out, in bytes.
+const CHUNK: usize = 256 * 1024;
+
+thread_local! {
+    static BUFFER: RefCell<Option<Aligned>> = const { RefCell::new(None) };
+}
+
+struct Aligned {
+    bytes: Vec<u8>,
+    start: usize,
+    length: usize,
+}
+
+impl Aligned {
+    fn new(length: usize) -> Self {
+        let bytes = vec![0; length + ALIGNMENT];
+        // `align_offset` may say "impossible", which only costs speed.
+        let start = bytes.as_ptr().align_offset(ALIGNMENT);
+        Self { start: if start < ALIGNMENT { start } else { 0 }, bytes, length }
+    }
+
+    fn as_mut(&mut self) -> &mut [u8] {
+        &mut self.bytes[self.start..self.start + self.length]
+    }
+
+    fn as_slice(&self) -> &[u8] {
+        &self.bytes[self.start..self.start + self.length]
+    }
+}
+
+/// A whole file in memory, and which file it was. Derefs to its bytes.
+pub struct FileBytes {
+    buffer: Aligned,
+    fingerprint: Option<Fingerprint>,
+}
+
+impl FileBytes {
+    /// Which file these bytes are; none if they came from a pipe.
+    pub fn fingerprint(&self) -> Option<&Fingerprint> {
+        self.fingerprint.as_ref()
+    }
+}
+
+impl Deref for FileBytes {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        self.buffer.as_slice()
+    }
+}
+
+impl std::fmt::Debug for FileBytes {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("FileBytes")
+            .field("length", &self.len())
+            .field("fingerprint", &self.fingerprint)
+            .finish()
+    }
+}
+
+/// Reads the file as long as it is when opened: what a live agent appends meanwhile is not in it, and a later write
+/// with this fingerprint fails with [`DiskError::Changed`].
+pub fn whole(path: &Path) -> Result<FileBytes, DiskError> {
+    let (file, fingerprint) = open(path)?;
+    let length = usize::try_from(fingerprint.length)
+        .map_err(|_| io_error(path, "read the file")(io::ErrorKind::FileTooLarge.into()))?;
+    let mut buffer = Aligned::new(length);
+    (&file).read_exact(buffer.as_mut()).map_err(cut_short(path))?;
+    verify(path, &file, &fingerprint)?;
+    Ok(FileBytes { buffer, fingerprint: Some(fingerprint) })
+}
+
+/// Reads to the end of a pipe or of standard input; there is no file to write back to.
+pub fn from_reader(mut reader: impl Read) -> io::Result<FileBytes> {
+    let mut bytes = Vec::new();
+    reader.read_to_end(&mut bytes)?;
+    let length = bytes.len();
+    Ok(FileBytes { buffer: Aligned { bytes, start: 0, length }, fingerprint: None })
+}
+
+/// Hands the file to `on_chunk` in pieces of at most 256 KiB until it breaks or the file ends, as long as it was
+/// when opened. The buffer is kept for the next file of this thread.
+pub fn stream(
+    path: &Path,
+    mut on_chunk: impl FnMut(&[u8]) -> ControlFlow<()>,
+) -> Result<Fingerprint, DiskError> {
+    let (file, fingerprint) = open(path)?;
+    // Taken out, so that `on_chunk` may itself read a file.
+    let mut buffer = BUFFER.take().unwrap_or_else(|| Aligned::new(CHUNK));
+    let result = chunks(&file, fingerprint.length, &mut buffer, &mut on_chunk);
+    BUFFER.set(Some(buffer));
+    result.map_err(cut_short(path))?;
+    verify(path, &file, &fingerprint)?;
+    Ok(fingerprint)
+}
+
+/// A file whose ranges are fetched on demand, for commands that index first and then need only a few lines.
+#[derive(Debug)]
+pub struct FileLines {
+    file: File,
+    path: PathBuf,
+    fingerprint: Fingerprint,
+}
+
+impl FileLines {
+    /// Opens the file; nothing is read yet.
+    pub fn open(path: &Path) -> Result<Self, DiskError> {
+        let (file, fingerprint) = open(path)?;
+        Ok(Self { file, path: path.to_owned(), fingerprint })
+    }
+
+    /// Which file this is, as it was when opened.
+    pub fn fingerprint(&self) -> &Fingerprint {
+        &self.fingerprint
+    }
+
+    /// Replaces what is in `into` by `length` bytes from `offset`. Fails with [`DiskError::Changed`] if the file is
+    /// shorter by now.
+    pub fn read_range(&self, offset: u64, length: usize, into: &mut Vec<u8>) -> Result<(), DiskError> {
+        into.clear();
+        let end = offset.checked_add(length as u64);
+        if end.is_none_or(|end| end > self.fingerprint.length) {
+            return Err(DiskError::Changed { path: self.path.clone() });
+        }
+        into.resize(length, 0);
+        self.file.read_exact_at(into, offset).map_err(cut_short(&self.path))
+    }
+
+    /// Fails with [`DiskError::Changed`] if what has been read so far may be of different ages.
+    pub fn verify(&self) -> Result<(), DiskError> {
+        verify(&self.path, &self.file, &self.fingerprint)
+    }
+}
+
+/// Feeds the first `length` bytes of an open file to a callback.
+pub(super) fn each_chunk(file: &File, length: u64, mut on_chunk: impl FnMut(&[u8])) -> io::Result<()> {
+    each_chunk_from(file, 0, length, |chunk| {
+        on_chunk(chunk);
+        Ok(())
+    })
+}
+
+/// Feeds the bytes from `start` to `end` to a callback that may fail.
+pub(super) fn each_chunk_from(
+    file: &File,
+    start: u64,
+    end: u64,
+    mut on_chunk: impl FnMut(&[u8]) -> io::Result<()>,
+) -> io::Result<()> {
+    let mut buffer = BUFFER.take().unwrap_or_else(|| Aligned::new(CHUNK));
+    let mut at = start;
+    let mut result = Ok(());
+    while at < end && result.is_ok() {
+        let wanted = usize::try_from(end - at).map_or(CHUNK, |rest| rest.min(CHUNK));
+        let chunk = &mut buffer.as_mut()[..wanted];
+        result = file.read_exact_at(chunk, at).and_then(|()| on_chunk(chunk));
+        at += wanted as u64;
+    }
+    BUFFER.set(Some(buffer));
+    result
+}
+
+fn chunks(
+    mut file: &File,
+    length: u64,
+    buffer: &mut Aligned,
+    on_chunk: &mut dyn FnMut(&[u8]) -> ControlFlow<()>,
+) -> io::Result<()> {
+    let mut left = length;
+    while left > 0 {
+        let wanted = usize::try_from(left).map_or(CHUNK, |left| left.min(CHUNK));
+        let n = match file.read(&mut buffer.as_mut()[..wanted]) {
+            Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+            Ok(n) => n,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => return Err(error),
+        };
+        if on_chunk(&buffer.as_slice()[..n]).is_break() {
+            break;
+        }
+        left -= n as u64;
+    }
+    Ok(())
+}
+
+fn open(path: &Path) -> Result<(File, Fingerprint), DiskError> {
+    let real = resolve(path)?;
+    // Asked before opening: opening a pipe would wait for its writer.
+    let kind = std::fs::metadata(&real).map_err(io_error(path, "read the file"))?;
+    if !kind.is_file() {
+        return Err(DiskError::NotAFile { path: path.to_owned() });
+    }
+    let file = File::open(&real).map_err(io_error(path, "open the file"))?;
+    let metadata = file.metadata().map_err(io_error(path, "read the file"))?;
+    Ok((file, Fingerprint::of(&metadata)))
+}
+
+fn verify(path: &Path, file: &File, before: &Fingerprint) -> Result<(), DiskError> {
+    let metadata = file.metadata().map_err(io_error(path, "read the file"))?;
+    let now = Fingerprint::of(&metadata);
+    // Growth is an append behind what we read; a new time at the same length is a change within it.
+    if now == *before || now.length > before.length {
+        Ok(())
+    } else {
+        Err(DiskError::Changed { path: path.to_owned() })
+    }
+}
+
+fn cut_short(path: &Path) -> impl FnOnce(io::Error) -> DiskError {
+    move |error| match error.kind() {
+        io::ErrorKind::UnexpectedEof => DiskError::Changed { path: path.to_owned() },
+        _ => io_error(path, "read the file")(error),
+    }
+}
