@@ -1,0 +1,150 @@
+//! What is known of models: window, output limit, price (spec 5.3). A table that `cargo xtask models` writes.
+
+use std::sync::LazyLock;
+
+use crate::provider::Usage;
+
+/// What is known of one model.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Model {
+    /// The provider's name as in `--model`.
+    pub provider: &'static str,
+    /// The model's id.
+    pub id: &'static str,
+    /// The most tokens of a request.
+    pub window: u64,
+    /// The most tokens of an answer.
+    pub max_output: Option<u64>,
+    /// US dollars for a million tokens; `None` where the price is not known.
+    pub price: Option<Price>,
+    /// The least effort of reasoning that it can be asked for, if it reasons and that is known.
+    pub least_effort: Option<&'static str>,
+}
+
+/// US dollars for a million tokens.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Price {
+    /// Of a request.
+    pub input: f64,
+    /// Of an answer.
+    pub output: f64,
+    /// Of a request, read from a cache; as `input` where it is not known.
+    pub cache_read: Option<f64>,
+    /// Of a request, written to a cache; as `input` where it is not known.
+    pub cache_write: Option<f64>,
+}
+
+impl Price {
+    /// What the usage costs, in US dollars.
+    pub fn of(&self, usage: &Usage) -> f64 {
+        let part = |tokens: Option<u64>, price: f64| tokens.unwrap_or(0) as f64 * price / 1e6;
+        part(usage.input, self.input)
+            + part(usage.output, self.output)
+            + part(usage.cache_read, self.cache_read.unwrap_or(self.input))
+            + part(usage.cache_write, self.cache_write.unwrap_or(self.input))
+    }
+}
+
+/// The table as it is written: a comment about its source, a line of names, then a line for each model.
+const FILE: &str = include_str!("models.tsv");
+
+static MODELS: LazyLock<Vec<Model>> =
+    LazyLock::new(|| FILE.lines().filter(|line| !line.starts_with('#')).skip(1).filter_map(model).collect());
+
+/// Every known model, sorted by provider and id.
+pub fn all() -> &'static [Model] {
+    &MODELS
+}
+
+/// The comment lines of the table: where it comes from, at which version, under which licence.
+pub fn source() -> impl Iterator<Item = &'static str> {
+    FILE.lines().take_while(|line| line.starts_with('#')).map(|line| line.trim_start_matches(['#', ' ']))
+}
+
+/// The facts of a model, if it is known.
+///
+/// `id` may carry a date or version at its end (`-20250929`, `-2025-08-07`, `-latest`, `@20250929`, `:free`) that
+/// the table has not, or lack one that it has; it may carry a provider before a slash (`anthropic/claude-…`, as
+/// gateways name it). A gateway's own entry goes before the maker's; a proxy of another name is looked through.
+pub fn find(provider: &str, id: &str) -> Option<&'static Model> {
+    let id = id.strip_prefix("models/").unwrap_or(id);
+    if let Some(model) = in_provider(provider, id) {
+        return Some(model);
+    }
+    // `openrouter/anthropic/claude-sonnet-4.5`, `my-proxy/openai/gpt-5`
+    if let Some((maker, rest)) = id.split_once('/') {
+        let maker = match maker {
+            "gemini" | "google" => "google",
+            "x-ai" => "xai",
+            "mistralai" => "mistral",
+            other => other,
+        };
+        return in_provider(maker, rest).or_else(|| find(maker, rest).filter(|_| rest.contains('/')));
+    }
+    None
+}
+
+/// As [`find`], for a name in one piece, `NAME/ID`; a bare id is looked for in all providers.
+pub fn find_named(name: &str) -> Option<&'static Model> {
+    match name.split_once('/') {
+        Some((provider, id)) => find(provider, id),
+        None => ["anthropic", "openai", "google"].iter().find_map(|provider| in_provider(provider, name)),
+    }
+}
+
+fn in_provider(provider: &str, id: &str) -> Option<&'static Model> {
+    let exact = |id: &str| {
+        let at = MODELS.binary_search_by(|model| (model.provider, model.id).cmp(&(provider, id))).ok()?;
+        Some(&MODELS[at])
+    };
+    let bare = undated(id);
+    // Gateways spell versions with a point where their makers have a hyphen.
+    let hyphened = bare.replace('.', "-");
+    exact(id).or_else(|| exact(bare)).or_else(|| exact(&hyphened)).or_else(|| {
+        let newest = |model: &&Model| {
+            model.provider == provider && (undated(model.id) == bare || undated(model.id) == hyphened)
+        };
+        MODELS.iter().rfind(newest)
+    })
+}
+
+/// The id without a date, `-latest`, or a variant behind a colon.
+fn undated(id: &str) -> &str {
+    let id = id.split_once(':').map_or(id, |(id, _)| id);
+    let id = id.split_once('@').map_or(id, |(id, _)| id);
+    let id = id.strip_suffix("-latest").unwrap_or(id);
+    let is_date = |text: &str| {
+        let digits = text.chars().filter(char::is_ascii_digit).count();
+        let hyphens = text.chars().filter(|c| *c == '-').count();
+        (digits, hyphens, text.len()) == (8, 1, 9) || (digits, hyphens, text.len()) == (8, 3, 11)
+    };
+    for length in [9, 11] {
+        if let Some(at) = id.len().checked_sub(length)
+            && let Some(end) = id.get(at..)
+            && end.starts_with('-')
+            && is_date(end)
+            && at > 0
+        {
+            return &id[..at];
+        }
+    }
+    id
+}
+
+/// Reads a line of the table: provider, id, window, output limit, four prices, effort.
+fn model(line: &'static str) -> Option<Model> {
+    let mut fields = line.split('\t');
+    let mut next = || fields.next();
+    let (provider, id, window, max_output) = (next()?, next()?, next()?, next()?);
+    let mut price = || next()?.parse::<f64>().ok();
+    let (input, output, cache_read, cache_write) = (price(), price(), price(), price());
+    let least_effort = next().filter(|effort| !effort.is_empty());
+    Some(Model {
+        provider,
+        id,
+        window: window.parse().ok()?,
+        max_output: max_output.parse().ok(),
+        price: input.zip(output).map(|(input, output)| Price { input, output, cache_read, cache_write }),
+        least_effort,
+    })
+}
