@@ -148,3 +148,88 @@ fn model(line: &'static str) -> Option<Model> {
         least_effort,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn found(provider: &str, id: &str, expected: Option<(&str, &str)>) {
+        assert_eq!(find(provider, id).map(|model| (model.provider, model.id)), expected, "{provider}/{id}");
+    }
+
+    #[test]
+    fn the_table_is_whole_sorted_and_says_where_it_comes_from() {
+        let lines = FILE.lines().filter(|line| !line.starts_with('#')).count() - 1;
+        assert_eq!(all().len(), lines, "a line of the table cannot be read");
+        assert!(all().is_sorted_by(|a, b| (a.provider, a.id) < (b.provider, b.id)));
+        assert!(
+            all()
+                .iter()
+                .all(|model| model.window > 0 && crate::provider::provider_name(model.provider).is_some())
+        );
+        for name in ["anthropic", "openai", "google"] {
+            assert!(all().iter().filter(|model| model.provider == name).count() > 10, "{name}");
+        }
+        let source: Vec<_> = source().collect();
+        assert!(source[1].contains("cargo xtask models") && source[1].contains("licence MIT"), "{source:?}");
+    }
+
+    #[test]
+    fn ids_are_found_with_a_date_and_without() {
+        found("anthropic", "claude-haiku-4-5", Some(("anthropic", "claude-haiku-4-5")));
+        found("anthropic", "claude-haiku-4-5-20251001", Some(("anthropic", "claude-haiku-4-5-20251001")));
+        found("anthropic", "claude-haiku-4-5-20991231", Some(("anthropic", "claude-haiku-4-5")));
+        found("anthropic", "claude-haiku-4-5-latest", Some(("anthropic", "claude-haiku-4-5")));
+        found("anthropic", "claude-haiku-4-5@20251001", Some(("anthropic", "claude-haiku-4-5")));
+        found("openai", "gpt-5-2099-08-07", Some(("openai", "gpt-5")));
+        found("openai", "gpt-5", Some(("openai", "gpt-5")));
+        found("google", "models/gemini-2.5-flash", Some(("google", "gemini-2.5-flash")));
+    }
+
+    #[test]
+    fn gateways_are_looked_through() {
+        found("openrouter", "anthropic/claude-haiku-4.5", Some(("anthropic", "claude-haiku-4-5")));
+        found("openrouter", "openai/gpt-5:free", Some(("openai", "gpt-5")));
+        found("my-proxy", "google/gemini-2.5-flash", Some(("google", "gemini-2.5-flash")));
+        found("my-proxy", "openrouter/anthropic/claude-haiku-4.5", Some(("anthropic", "claude-haiku-4-5")));
+        assert_eq!(find_named("openrouter/openai/gpt-5").unwrap().id, "gpt-5");
+        assert_eq!(find_named("gpt-5").unwrap().provider, "openai");
+    }
+
+    #[test]
+    fn what_is_not_there_is_not_guessed() {
+        for (provider, id) in [
+            ("openai", "gpt-9"),
+            ("openai", "gpt-5-codex-ultra"),
+            ("openai", ""),
+            ("", ""),
+            ("ollama", "llama3"),
+            ("anthropic", "gpt-5"),
+            ("anthropic", "-20251001"),
+            ("x", "é-20251001"),
+            ("x", "////"),
+        ] {
+            found(provider, id, None);
+        }
+    }
+
+    #[test]
+    fn prices_are_for_a_million_tokens() {
+        let price = Price { input: 3.0, output: 15.0, cache_read: Some(0.3), cache_write: None };
+        let usage = Usage {
+            input: Some(1_000_000),
+            output: Some(100_000),
+            cache_read: Some(1_000_000),
+            cache_write: Some(1),
+        };
+        assert!((price.of(&usage) - 4.800_003).abs() < 1e-9);
+        assert_eq!(price.of(&Usage::default()), 0.0);
+    }
+
+    #[test]
+    fn the_least_effort_is_known_for_models_that_reason() {
+        assert_eq!(find("openai", "gpt-5").unwrap().least_effort, Some("minimal"));
+        assert_eq!(find("anthropic", "claude-haiku-4-5").unwrap().least_effort, None);
+    }
+}

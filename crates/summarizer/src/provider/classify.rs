@@ -22,7 +22,7 @@ pub(crate) fn classify(status: u16, headers: &Headers, body: &[u8]) -> Verdict {
     let reported = Reported::find(&json).unwrap_or_else(|| {
         // A page of a proxy says less than its status.
         let message = if text.trim_start().starts_with('<') { String::new() } else { text.into_owned() };
-        Reported { message, body: json, ..Reported::default() }
+        Reported { message, body: Box::new(json), ..Reported::default() }
     });
     judge(Some(status), headers, &reported)
 }

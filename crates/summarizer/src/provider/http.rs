@@ -191,12 +191,14 @@ impl<S: Speaks> HttpProvider<S> {
     fn send(&self, url: &str, body: &Value, cancel: &Cancel) -> Result<Listening, ProviderError> {
         let agent = self.agent();
         let (sender, receiver) = channel();
+        let spare = self.new_agent();
         let guard = {
-            let (agent, sender) = (agent.clone(), sender.clone());
+            let (agent, spare, sender) = (agent.clone(), spare.clone(), sender.clone());
             cancel.on_cancel(move || {
                 // Nobody listens any more if this fails.
                 let _ = sender.send(Event::Cancelled);
                 agent.shutdown();
+                spare.shutdown();
             })
         };
         let mut headers: Vec<(&'static str, String)> = vec![
@@ -218,7 +220,6 @@ impl<S: Speaks> HttpProvider<S> {
         }
         let url = url.to_owned();
         let body = body.to_string().into_bytes();
-        let spare = self.new_agent();
         let started = std::thread::Builder::new()
             .name("request".to_owned())
             .spawn(move || transmit(&agent, &spare, &url, &headers, &body, &sender));
@@ -425,7 +426,7 @@ fn transmit(
     to: &Sender<Event>,
 ) {
     let mut result = post(agent, url, headers, body);
-    // A kept connection that the server has closed meanwhile fails before any byte is received: once more, on
+    // A kept connection that the server has closed meanwhile fails before there is an answer: once more, on
     // connections of its own.
     if result.as_ref().is_err_and(is_reset) {
         result = post(spare, url, headers, body);

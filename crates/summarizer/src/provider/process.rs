@@ -201,7 +201,7 @@ mod tests {
     const LONG: Duration = Duration::from_secs(60);
 
     fn ran(command_line: &str, input: &[u8]) -> Output {
-        run(command_line, input, LONG, &Cancel::new()).unwrap()
+        run(command_line, input, LONG, &Cancel::new()).expect("the command runs")
     }
 
     #[test]

@@ -41,7 +41,7 @@ pub(crate) struct Reported {
     /// A status given in the body.
     pub(crate) status: Option<u16>,
     /// The body, for what it says about waiting.
-    pub(crate) body: Value,
+    pub(crate) body: Box<Value>,
 }
 
 impl Reported {
@@ -54,11 +54,20 @@ impl Reported {
             Value::Null => {
                 // FastAPI and others.
                 let detail = body.get("detail").or_else(|| body.get("message")).filter(|it| !it.is_null())?;
-                return Some(Self { message: words(detail), body: body.clone(), ..Self::default() });
+                return Some(Self {
+                    message: words(detail),
+                    body: Box::new(body.clone()),
+                    ..Self::default()
+                });
             }
             Value::String(text) => {
                 let kind = [&body["code"], &body["type"]].map(words).join(" ").to_lowercase();
-                return Some(Self { message: text.clone(), kind, body: body.clone(), ..Self::default() });
+                return Some(Self {
+                    message: text.clone(),
+                    kind,
+                    body: Box::new(body.clone()),
+                    ..Self::default()
+                });
             }
             error => error,
         };
@@ -73,7 +82,7 @@ impl Reported {
         // What a gateway was told by the provider behind it says more than its own words.
         let raw = words(&error["metadata"]["raw"]);
         let message = if raw.is_empty() { message } else { format!("{message}: {raw}") };
-        Some(Self { message, kind, status, body: body.clone() })
+        Some(Self { message, kind, status, body: Box::new(body.clone()) })
     }
 }
 

@@ -1,5 +1,7 @@
 //! Providers and candidates against a scripted server on loopback.
 
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 mod candidates;
 mod failures;
 mod secrets;
@@ -22,7 +24,11 @@ fn request() -> Request {
 
 /// Short enough for a test that waits for them, and long enough for a busy machine.
 fn limits() -> Limits {
-    Limits { connect: Duration::from_secs(20), silence: Some(Duration::from_secs(20)), total: Duration::from_secs(60) }
+    Limits {
+        connect: Duration::from_secs(20),
+        silence: Some(Duration::from_secs(20)),
+        total: Duration::from_secs(60),
+    }
 }
 
 fn provider(model: &str, url: &str, wire: Wire) -> Box<dyn Provider> {

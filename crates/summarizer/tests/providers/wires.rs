@@ -12,7 +12,15 @@ use crate::{KEY, ask, provider, request};
 
 /// Asks a server that plays `play`; gives the answer and checks what was sent.
 #[track_caller]
-fn check(wire: Wire, model: &str, play: Play, path: &str, key: (&str, &str), body: &Value, expected: &Completion) {
+fn check(
+    wire: Wire,
+    model: &str,
+    play: Play,
+    path: &str,
+    key: (&str, &str),
+    body: &Value,
+    expected: &Completion,
+) {
     let server = Server::start([play]);
     let found = ask(&*provider(model, &server.url, wire)).unwrap();
     assert_eq!(&found, expected);
@@ -28,7 +36,11 @@ fn check(wire: Wire, model: &str, play: Play, path: &str, key: (&str, &str), bod
 
 fn completion(text: &str, model: &str, usage: [Option<u64>; 4]) -> Completion {
     let [input, output, cache_read, cache_write] = usage;
-    Completion { text: text.to_owned(), usage: Usage { input, output, cache_read, cache_write }, model: model.to_owned() }
+    Completion {
+        text: text.to_owned(),
+        usage: Usage { input, output, cache_read, cache_write },
+        model: model.to_owned(),
+    }
 }
 
 fn bearer() -> (&'static str, String) {
@@ -198,13 +210,20 @@ fn chat_completions_under_the_other_name_of_the_limit() {
     let server = Server::start([whole(400, &refused), whole(200, &good)]);
     assert_eq!(ask(&*provider("proxy/o9", &server.url, Wire::ChatCompletions)).unwrap().text, "text");
     let seen = server.seen();
-    assert_eq!((&seen[0].body["max_tokens"], seen[0].body.get("max_completion_tokens")), (&json!(1000), None));
-    assert_eq!((seen[1].body.get("max_tokens"), &seen[1].body["max_completion_tokens"]), (None, &json!(1000)));
+    assert_eq!(
+        (&seen[0].body["max_tokens"], seen[0].body.get("max_completion_tokens")),
+        (&json!(1000), None)
+    );
+    assert_eq!(
+        (seen[1].body.get("max_tokens"), &seen[1].body["max_completion_tokens"]),
+        (None, &json!(1000))
+    );
 }
 
 #[test]
 fn chat_completions_without_usage_where_it_is_refused() {
-    let refused = json!({"detail": [{"loc": ["body", "stream_options"], "msg": "Extra inputs are not permitted"}]});
+    let refused =
+        json!({"detail": [{"loc": ["body", "stream_options"], "msg": "Extra inputs are not permitted"}]});
     let good = json!({"choices": [{"message": {"content": "text"}, "finish_reason": "stop"}]});
     let server = Server::start([whole(422, &refused), whole(200, &good)]);
     assert_eq!(ask(&*provider("proxy/x", &server.url, Wire::ChatCompletions)).unwrap().text, "text");
@@ -269,12 +288,16 @@ fn gemini_without_a_setting_that_the_model_refuses() {
 fn an_id_cannot_leave_its_place_in_the_path() {
     let server = Server::start([]);
     ask(&*provider("google/../x?a=1#b", &server.url, Wire::Gemini)).unwrap_err();
-    assert_eq!(server.only().line, "POST /v1beta/models/..%2Fx%3Fa%3D1%23b:streamGenerateContent?alt=sse HTTP/1.1");
+    assert_eq!(
+        server.only().line,
+        "POST /v1beta/models/..%2Fx%3Fa%3D1%23b:streamGenerateContent?alt=sse HTTP/1.1"
+    );
 }
 
 #[test]
 fn a_remote_endpoint() {
-    let server = Server::start([whole(200, &json!({"summary": "## Goal\nx", "model": "whatever", "error": null}))]);
+    let server =
+        Server::start([whole(200, &json!({"summary": "## Goal\nx", "model": "whatever", "error": null}))]);
     let endpoint = RemoteEndpoint::new(&format!("{}/summarise?v=1", server.url), Limits::default()).unwrap();
     assert_eq!(ask(&endpoint).unwrap().text, "## Goal\nx");
     let seen = server.only();
@@ -291,8 +314,11 @@ fn a_remote_endpoint_must_give_a_summary() {
         (json!({"text": "x"}), Failure::Permanent, "the answer has no string \"summary\""),
         (json!({"summary": 5}), Failure::Permanent, "the answer has no string \"summary\""),
         (json!({"summary": " "}), Failure::Empty { only_reasoning: false }, "the answer is empty"),
-        (json!({"error": "prompt is too long: 11 tokens > 10 maximum"}),
-            Failure::Overflow { prompt_tokens: Some(11), window: Some(10) }, "prompt is too long: 11 tokens > 10 maximum"),
+        (
+            json!({"error": "prompt is too long: 11 tokens > 10 maximum"}),
+            Failure::Overflow { prompt_tokens: Some(11), window: Some(10) },
+            "prompt is too long: 11 tokens > 10 maximum",
+        ),
     ] {
         let server = Server::start([whole(200, &body)]);
         let error = ask(&RemoteEndpoint::new(&server.url, Limits::default()).unwrap()).unwrap_err();
@@ -318,7 +344,10 @@ fn progress_tells_what_has_arrived() {
     };
     provider.complete(&request(), &Cancel::new(), &tell).unwrap();
     let mut log = log.into_inner().unwrap();
-    assert_eq!((log.first().map(String::as_str), log.last().map(String::as_str)), (Some("asked proxy/x"), Some("4 3")));
+    assert_eq!(
+        (log.first().map(String::as_str), log.last().map(String::as_str)),
+        (Some("asked proxy/x"), Some("4 3"))
+    );
     log.dedup();
     assert!(log.len() <= 4, "{log:?}");
 }
@@ -335,7 +364,9 @@ mod command {
 
     #[test]
     fn gets_the_request_and_gives_the_summary() {
-        let text = run(r#"IN=$(cat); test "$IN" = '{"systemPrompt":"Summarise.","prompt":"<conversation>"}' && echo '{"summary":"text","x":1}'"#);
+        let text = run(
+            r#"IN=$(cat); test "$IN" = '{"systemPrompt":"Summarise.","prompt":"<conversation>"}' && echo '{"summary":"text","x":1}'"#,
+        );
         assert_eq!(text.unwrap().text, "text");
     }
 
