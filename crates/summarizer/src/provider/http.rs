@@ -97,6 +97,21 @@ struct Fault {
     message: String,
 }
 
+/// How an answer comes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Form {
+    Pieces,
+    Whole,
+}
+
+impl Form {
+    /// As the first bytes tell, if they hold something: no event begins with a bracket.
+    fn of(bytes: &[u8]) -> Option<Self> {
+        let first = bytes.iter().find(|byte| !byte.is_ascii_whitespace())?;
+        Some(if matches!(first, b'{' | b'[') { Self::Whole } else { Self::Pieces })
+    }
+}
+
 impl<S: Speaks> Provider for HttpProvider<S> {
     fn complete(
         &self,
@@ -288,10 +303,15 @@ impl<S: Speaks> HttpProvider<S> {
     ) -> Result<Completion, ProviderError> {
         let mut reply = Reply::default();
         let mut stream = Events::default();
-        // Some servers answer in one piece although a stream was asked for.
-        let is_json =
-            headers.get("content-type").is_some_and(|kind| kind.to_ascii_lowercase().contains("json"));
-        let in_pieces = self.speaks.streams() && !is_json;
+        // Some servers answer in one piece although a stream was asked for; some do not say what they send.
+        let kind = headers.get("content-type").unwrap_or_default().to_ascii_lowercase();
+        let mut form = if !self.speaks.streams() || kind.contains("json") {
+            Some(Form::Whole)
+        } else if kind.contains("event-stream") {
+            Some(Form::Pieces)
+        } else {
+            None
+        };
         let mut body = Vec::new();
         let mut length = 0;
         let mut fault = None;
@@ -302,7 +322,8 @@ impl<S: Speaks> HttpProvider<S> {
                     if length > LARGEST_ANSWER {
                         return Err(self.permanent("the answer is larger than 64 MiB", None));
                     }
-                    if in_pieces {
+                    form = form.or_else(|| Form::of(&bytes));
+                    if form != Some(Form::Whole) {
                         let pieces =
                             stream.push(&bytes).map_err(|_| self.permanent("an event has no end", None))?;
                         for piece in &pieces {
@@ -338,7 +359,7 @@ impl<S: Speaks> HttpProvider<S> {
         {
             return Err(self.fault(fault));
         }
-        if in_pieces {
+        if form != Some(Form::Whole) {
             if let Some(piece) = stream.finish().filter(|_| !reply.closed) {
                 self.piece(&mut reply, &piece)?;
             }

@@ -494,6 +494,17 @@ fn broken_framing_is_read_all_the_same() {
 }
 
 #[test]
+fn a_server_that_does_not_say_what_it_sends_is_understood() {
+    let whole = br#"{"choices":[{"message":{"content":"text"},"finish_reason":"stop"}]}"#;
+    let events = b"data: {\"choices\":[{\"delta\":{\"content\":\"text\"},\"finish_reason\":\"stop\"}]}\n\n";
+    let server =
+        Server::start([answer(200, &[], whole), answer(200, &[("content-type", "text/plain")], events)]);
+    let provider = provider("p/m", &server.url, CHAT);
+    assert_eq!(ask(&*provider).unwrap().text, "text");
+    assert_eq!(ask(&*provider).unwrap().text, "text");
+}
+
+#[test]
 fn what_is_no_json_is_no_answer() {
     assert_eq!(failing(CHAT, stream(&[b"data: hello\n\n"])).failure, Failure::Transient);
     assert_eq!(
