@@ -82,8 +82,9 @@ impl Speaks for Gemini {
             reply.usage.input =
                 count("promptTokenCount").map(|input| input.saturating_sub(cached.unwrap_or(0)));
             let thoughts = count("thoughtsTokenCount");
-            reply.usage.output =
-                count("candidatesTokenCount").or(thoughts.map(|_| 0)).map(|n| n + thoughts.unwrap_or(0));
+            reply.usage.output = count("candidatesTokenCount")
+                .or(thoughts.map(|_| 0))
+                .map(|n| n.saturating_add(thoughts.unwrap_or(0)));
             reply.usage.cache_read = cached;
             if thoughts.is_some_and(|n| n > 0) {
                 reply.reasoning = reply.reasoning.max(1);

@@ -277,6 +277,17 @@ fn gemini_whole() {
 }
 
 #[test]
+fn counts_beyond_all_measure_do_no_harm() {
+    let server = Server::start([events(&[
+        json!({"candidates": [{"content": {"parts": [{"text": "x"}]}, "finishReason": "STOP"}],
+        "usageMetadata": {"promptTokenCount": 1, "cachedContentTokenCount": u64::MAX,
+            "candidatesTokenCount": u64::MAX, "thoughtsTokenCount": u64::MAX}}),
+    ])]);
+    let usage = ask(&*provider("google/g", &server.url, Wire::Gemini)).unwrap().usage;
+    assert_eq!((usage.input, usage.output, usage.prompt()), (Some(0), Some(u64::MAX), Some(u64::MAX)));
+}
+
+#[test]
 fn gemini_without_a_setting_that_the_model_refuses() {
     let refused = json!({"error": {"code": 400, "message": "Thinking budget is not supported", "status": "INVALID_ARGUMENT"}});
     let server = Server::start([whole(400, &refused), events(&gemini_pieces())]);
