@@ -1,1 +1,24 @@
-//! What a session file says..
+//! What a session file of pi or oh-my-pi says: slices in, values out; no I/O, no clock, no policy.
+//!
+//! ```text
+//! bytes → records → entries → branch → effective sequence → agent messages → model messages → request bodies
+//!         record    reader    branch   sequence             agent_message    model_message    wire
+//! ```
+
+pub mod branch;
+pub mod dialect;
+pub mod entry;
+pub mod error;
+mod links;
+pub mod message;
+pub mod migrate;
+pub mod reader;
+pub mod record;
+pub mod scan;
+pub mod sequence;
+pub mod session;
+pub mod text;
+pub mod time;
+pub mod tokens;
+pub mod validate;
+pub mod value;

@@ -1,0 +1,176 @@
+//! A session as an index: header, entries in the order of the file, links, leaves. Contents stay in the file.
+
+use std::borrow::Cow;
+
+use crate::branch::Branch;
+use crate::dialect::Dialect;
+use crate::entry::{Entry, EntryKind, EntryNo, Facts, Header, NameNo, Parent};
+use crate::error::{NotASession, Problem, RecordError};
+use crate::reader::SessionReader;
+use crate::record::Span;
+use crate::tokens::Tokenizer;
+use crate::value::Value;
+
+pub(crate) type NameSet = indexmap::IndexSet<Box<str>, foldhash::fast::RandomState>;
+
+/// A session file, read.
+#[derive(Debug)]
+pub struct Session {
+    /// The header.
+    pub header: Header,
+    /// The form that the file has by its marks.
+    pub dialect: Dialect,
+    /// All entries, in the order of the file.
+    pub entries: Vec<Entry>,
+    /// How estimates were counted.
+    pub tokenizer: Tokenizer,
+    /// Bytes of the whole file.
+    pub n_bytes: u64,
+    /// Lines of the whole file.
+    pub n_lines: u64,
+    /// Spans of records that the agents would not read: glued to others or behind torn ones.
+    pub recovered: Vec<Span>,
+    pub(crate) names: NameSet,
+    /// For each name: the last entry with this id.
+    pub(crate) by_id: Vec<Option<EntryNo>>,
+}
+
+/// Fetches the text of records again.
+pub trait Records: Sync {
+    /// The text at `span`; bytes that are no UTF-8 come as U+FFFD.
+    ///
+    /// # Errors
+    /// The text cannot be had any more.
+    fn text(&self, span: Span) -> Result<Cow<'_, str>, RecordError>;
+}
+
+impl Records for [u8] {
+    fn text(&self, span: Span) -> Result<Cow<'_, str>, RecordError> {
+        let bytes = usize::try_from(span.offset)
+            .ok()
+            .zip(usize::try_from(span.offset + span.len).ok())
+            .and_then(|(start, end)| self.get(start..end))
+            .ok_or_else(|| RecordError { line: span.line, reason: "the record is not in these bytes".to_owned() })?;
+        Ok(match simdutf8::basic::from_utf8(bytes) {
+            Ok(text) => Cow::Borrowed(text),
+            Err(_) => String::from_utf8_lossy(bytes),
+        })
+    }
+}
+
+impl Session {
+    /// Reads a whole session file.
+    ///
+    /// # Errors
+    /// [`NotASession`] if there is no valid header among the first two objects.
+    pub fn read(bytes: &[u8]) -> Result<(Session, Vec<Problem>), NotASession> {
+        let mut reader = SessionReader::new(Tokenizer::Units);
+        reader.push(bytes);
+        reader.finish()
+    }
+
+    /// The text of a name.
+    pub fn name(&self, name: NameNo) -> &str {
+        self.names.get_index(name.0 as usize).map_or("", |text| text)
+    }
+
+    /// The number of a name, if the session has it.
+    pub fn name_no(&self, text: &str) -> Option<NameNo> {
+        self.names.get_index_of(text).map(|index| NameNo(index as u32))
+    }
+
+    /// The entry with this number.
+    pub fn entry(&self, entry: EntryNo) -> &Entry {
+        &self.entries[entry as usize]
+    }
+
+    /// The id of an entry.
+    pub fn id(&self, entry: EntryNo) -> &str {
+        self.name(self.entry(entry).id)
+    }
+
+    /// The entry with this id; of several the last.
+    pub fn find(&self, id: &str) -> Option<EntryNo> {
+        self.by_name(self.name_no(id)?)
+    }
+
+    pub(crate) fn by_name(&self, name: NameNo) -> Option<EntryNo> {
+        self.by_id.get(name.0 as usize).copied().flatten()
+    }
+
+    /// Whether an entry with this id exists.
+    pub fn has_id(&self, id: &str) -> bool {
+        self.find(id).is_some()
+    }
+
+    /// The default leaf: the last entry of the file (spec 1.5).
+    pub fn last_entry(&self) -> Option<EntryNo> {
+        (self.entries.len() as EntryNo).checked_sub(1)
+    }
+
+    /// The branch that ends at `leaf`, or at the default leaf. Empty only for a session without entries.
+    pub fn branch(&self, leaf: Option<EntryNo>) -> Branch<'_> {
+        Branch::new(self, leaf.or_else(|| self.last_entry()))
+    }
+
+    /// Entries that no other entry hangs on, in the order of the file.
+    pub fn leaves(&self) -> Vec<EntryNo> {
+        let mut has_child = vec![false; self.entries.len()];
+        for entry in &self.entries {
+            if let Parent::Entry(parent) = entry.parent {
+                has_child[parent as usize] = true;
+            }
+        }
+        (0..self.entries.len() as EntryNo).filter(|&entry| !has_child[entry as usize]).collect()
+    }
+
+    /// The newest message of the file, by time and then by place.
+    pub fn newest_message(&self) -> Option<EntryNo> {
+        let messages = (0..self.entries.len() as EntryNo).filter(|&entry| self.entry(entry).kind == EntryKind::Message);
+        messages.max_by_key(|&entry| (self.entry(entry).time_ms, entry))
+    }
+
+    /// The last label of each labelled entry; an empty label takes it away.
+    pub fn labels(&self) -> std::collections::BTreeMap<EntryNo, String> {
+        let mut labels = std::collections::BTreeMap::new();
+        for entry in &self.entries {
+            let (EntryKind::Label, Some(state)) = (entry.kind, entry.state()) else { continue };
+            let Some(target) = state.text("targetId").and_then(|id| self.find(&id)) else { continue };
+            match state.text("label").filter(|label| !label.is_empty()) {
+                Some(label) => labels.insert(target, label.into_owned()),
+                None => labels.remove(&target),
+            };
+        }
+        labels
+    }
+
+    /// The session's name: the last `session_info` or `title_change`, else the title.
+    pub fn title(&self) -> Option<Cow<'_, str>> {
+        let named = self.entries.iter().rev().find_map(|entry| match entry.kind {
+            EntryKind::SessionInfo => entry.state()?.text("name"),
+            EntryKind::TitleChange => entry.state()?.text("title"),
+            _ => None,
+        });
+        named.or_else(|| self.header.title.as_deref().map(Cow::Borrowed)).filter(|title| !title.is_empty())
+    }
+
+    /// The last entry on `branch` that changes state in the way of `kind`.
+    pub fn last_state(&self, branch: &[EntryNo], kind: EntryKind) -> Option<&Value<'static>> {
+        branch.iter().rev().map(|&entry| self.entry(entry)).find(|entry| entry.kind == kind).and_then(Entry::state)
+    }
+
+    /// The newest time of any entry, in milliseconds.
+    pub fn newest_time_ms(&self) -> Option<i64> {
+        self.entries.iter().filter_map(|entry| entry.time_ms).max()
+    }
+
+    /// Whether the file must be rewritten as version 3 before anything is appended (spec 1.2).
+    pub fn needs_migration(&self) -> bool {
+        self.header.version < 3
+    }
+
+    /// Whether anything of the kind `facts` asks for is on the branch.
+    pub fn any_on(&self, branch: &[EntryNo], test: impl Fn(&Facts) -> bool) -> bool {
+        branch.iter().any(|&entry| test(&self.entry(entry).facts))
+    }
+}
