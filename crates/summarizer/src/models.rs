@@ -188,12 +188,20 @@ mod tests {
     }
 
     #[test]
+    fn models_of_old_sessions_are_known() {
+        found("anthropic", "claude-sonnet-4-20250514", Some(("anthropic", "claude-sonnet-4-20250514")));
+        assert_eq!(find("anthropic", "claude-sonnet-4").unwrap().window, 200_000);
+        assert_eq!(find("anthropic", "claude-3-5-sonnet-latest").unwrap().max_output, Some(8192));
+    }
+
+    #[test]
     fn gateways_are_looked_through() {
-        found("openrouter", "anthropic/claude-haiku-4.5", Some(("anthropic", "claude-haiku-4-5")));
-        found("openrouter", "openai/gpt-5:free", Some(("openai", "gpt-5")));
+        found("openrouter", "anthropic/claude-haiku-4.5", Some(("openrouter", "anthropic/claude-haiku-4.5")));
+        found("openrouter", "anthropic/claude-opus-4.8", Some(("anthropic", "claude-opus-4-8")));
+        found("my-proxy", "openai/gpt-5:free", Some(("openai", "gpt-5")));
         found("my-proxy", "google/gemini-2.5-flash", Some(("google", "gemini-2.5-flash")));
-        found("my-proxy", "openrouter/anthropic/claude-haiku-4.5", Some(("anthropic", "claude-haiku-4-5")));
-        assert_eq!(find_named("openrouter/openai/gpt-5").unwrap().id, "gpt-5");
+        found("my-proxy", "openrouter/anthropic/claude-opus-4.8", Some(("anthropic", "claude-opus-4-8")));
+        assert_eq!(find_named("my-proxy/openai/gpt-5").unwrap().id, "gpt-5");
         assert_eq!(find_named("gpt-5").unwrap().provider, "openai");
     }
 
