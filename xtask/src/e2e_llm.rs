@@ -40,7 +40,8 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         "# Real models\n\n\
          What `cargo xtask e2e-llm` last saw: llama-server (`{SERVER_PACKAGE}`) with the model of `{MODEL_PACKAGE}`,\n\
          a window of {WINDOW} tokens, temperature 0. A model of this size writes poor summaries; what is checked is that\n\
-         each way of speaking is understood by a server that this project did not write.\n\n\
+         each way of speaking is understood by a server that this project did not write. Over Responses this server calls\n\
+         an answer complete that its limit has cut; as many tokens as were allowed are taken as cut off there.\n\n\
          | way | asked | came |\n|---|---|---|\n"
     );
     for wire in [Wire::ChatCompletions, Wire::Responses, Wire::Messages] {
@@ -67,9 +68,9 @@ fn cases(server: &Server, wire: Wire) -> Result<Vec<(&'static str, String)>> {
     };
     seen.push(("a short question", format!("text; {input} tokens in, {output} out")));
 
-    let error = failure(&*provider, &request("Count from one to one hundred in words.", 8))?;
+    let error = failure(&*provider, &request("Tell a very long story about a ship.", 16))?;
     ensure!(error.failure == Failure::CutOff, "{wire:?}: not cut off: {error}");
-    seen.push(("a limit of 8 tokens", error.message));
+    seen.push(("a limit of 16 tokens", error.message));
 
     let error = failure(&*provider, &request(&"The sea is wide. ".repeat(2000), 100))?;
     let Failure::Overflow { window: Some(WINDOW), prompt_tokens: Some(tokens) } = error.failure else {

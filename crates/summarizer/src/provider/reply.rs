@@ -14,6 +14,9 @@ pub(crate) struct Reply {
     /// The model called a tool, although it has none.
     pub(crate) called_tool: bool,
     pub(crate) stop: Option<Stop>,
+    /// The server may call an answer complete that its limit has cut: llama-server does so over Responses. As
+    /// many tokens as were allowed, to the last one, are such an answer.
+    pub(crate) full_is_cut: bool,
     /// The provider has said that the answer is complete. The end of the connection says nothing.
     pub(crate) ended: bool,
     /// Nothing more comes: the connection need not be read on.
@@ -108,6 +111,9 @@ impl Reply {
     /// The complete answer, or why it is none.
     pub(crate) fn finish(mut self, asked_model: &str, limit: u64) -> Result<Completion, (Failure, String)> {
         self.drop_inline_reasoning();
+        if self.full_is_cut && self.stop.is_none() && self.usage.output == Some(limit) {
+            self.stop = Some(Stop::Length);
+        }
         let reasoned = self.reasoning > 0;
         let failure = if !self.ended {
             Some((Failure::Transient, "the connection ended before the answer was complete".to_owned()))
@@ -182,6 +188,14 @@ mod tests {
         fails(Reply { reasoning: 5, ..ended("") }, Failure::Empty { only_reasoning: true });
         fails(Reply { called_tool: true, ..ended("let me look") }, Failure::Refused);
         fails(Reply { stop: Some(Stop::Length), ..ended("half") }, Failure::CutOff);
+        let full = |full_is_cut| Reply {
+            full_is_cut,
+            usage: Usage { output: Some(100), ..Usage::default() },
+            ..ended("half")
+        };
+        fails(full(true), Failure::CutOff);
+        assert_eq!(full(false).finish("m", 100).unwrap().text, "half");
+        assert_eq!(full(true).finish("m", 101).unwrap().text, "half");
         fails(Reply { stop: Some(Stop::Refused("x".to_owned())), ..ended("no") }, Failure::Refused);
         fails(
             Reply { stop: Some(Stop::Window), ..ended("half") },

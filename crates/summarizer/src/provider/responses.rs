@@ -65,6 +65,7 @@ impl Speaks for Responses {
                 reply.reasoning = reply.reasoning.max(whole.reasoning);
                 reply.called_tool = whole.called_tool;
                 reply.stop = whole.stop;
+                reply.full_is_cut = whole.full_is_cut;
                 reply.ended = whole.ended;
                 reply.usage = whole.usage;
                 reply.model = whole.model;
@@ -104,7 +105,10 @@ impl Speaks for Responses {
             }
         }
         match answer["status"].as_str() {
-            Some("completed") => reply.ended = true,
+            Some("completed") => {
+                reply.ended = true;
+                reply.full_is_cut = true;
+            }
             Some("incomplete") => {
                 reply.ended = true;
                 let reason = answer["incomplete_details"]["reason"].as_str().unwrap_or("incomplete");

@@ -142,6 +142,18 @@ fn responses_whole() {
 }
 
 #[test]
+fn responses_that_are_called_complete_but_fill_the_limit() {
+    let mut full = response("half");
+    full["usage"]["output_tokens"] = json!(1000);
+    let streamed = events(&[json!({"type": "response.completed", "response": full})]);
+    for play in [streamed, whole(200, &full)] {
+        let server = Server::start([play]);
+        let error = ask(&*provider("llama.cpp/m", &server.url, Wire::Responses)).unwrap_err();
+        assert_eq!(error.failure, Failure::CutOff);
+    }
+}
+
+#[test]
 fn responses_without_a_setting_that_the_model_refuses() {
     let refused = json!({"error": {"message": "Unsupported value: 'reasoning.effort'", "type": "invalid_request_error"}});
     let server = Server::start([whole(400, &refused), whole(200, &response("text"))]);
