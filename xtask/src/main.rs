@@ -1,3 +1,22 @@
 //! Chores.
 
-fn main() {}
+mod e2e_llm;
+mod models;
+
+use clap::Parser;
+
+/// The project's own chores
+#[derive(Debug, Parser)]
+enum Chore {
+    /// Ask a real llama-server with a small model, built on first use
+    E2eLlm(e2e_llm::Args),
+    /// Write the table of models' windows, limits and prices from a registry package
+    Models(models::Args),
+}
+
+fn main() -> anyhow::Result<()> {
+    match Chore::parse() {
+        Chore::E2eLlm(args) => e2e_llm::run(&args),
+        Chore::Models(args) => models::run(&args),
+    }
+}

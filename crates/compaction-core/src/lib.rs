@@ -1,1 +1,3 @@
 //! What to summarise and what to keep..
+
+pub mod overflow;
