@@ -48,7 +48,8 @@ impl<'s> Branch<'s> {
         if self.session.recovered.is_empty() {
             return false;
         }
-        let recovered: std::collections::HashSet<u64> = self.session.recovered.iter().map(|span| span.offset).collect();
+        let recovered: std::collections::HashSet<u64> =
+            self.session.recovered.iter().map(|span| span.offset).collect();
         self.entries.iter().any(|&entry| recovered.contains(&self.session.entry(entry).span.offset))
     }
 }

@@ -103,7 +103,9 @@ impl ProblemKind {
             ProblemKind::Cycle => "the entry is its own ancestor",
             ProblemKind::ExtraHeader => "a second header",
             ProblemKind::TitleSlotWidth => "the title slot is not 256 bytes wide",
-            ProblemKind::KeptEntryMissing => "the compaction keeps from an entry that is not on the branch before it",
+            ProblemKind::KeptEntryMissing => {
+                "the compaction keeps from an entry that is not on the branch before it"
+            }
             ProblemKind::UnknownVersion => "a session version that is not known",
         }
     }

@@ -67,11 +67,19 @@ fn broken_links(session: &Session, problems: &mut Vec<Problem>) {
         }
     }
     problems.extend(
-        broken.into_iter().map(|(entry, kind)| problem(session, entry, kind, n_unreachable.get(&entry).copied().unwrap_or(0))),
+        broken.into_iter().map(|(entry, kind)| {
+            problem(session, entry, kind, n_unreachable.get(&entry).copied().unwrap_or(0))
+        }),
     );
 }
 
 fn problem(session: &Session, entry: EntryNo, kind: ProblemKind, unreachable: u64) -> Problem {
     let span = session.entry(entry).span;
-    Problem { kind, line: span.line, offset: span.offset, entry: Some(session.id(entry).to_owned()), unreachable }
+    Problem {
+        kind,
+        line: span.line,
+        offset: span.offset,
+        entry: Some(session.id(entry).to_owned()),
+        unreachable,
+    }
 }

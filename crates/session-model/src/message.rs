@@ -120,7 +120,11 @@ impl Usage {
 
     /// Tokens of the context with the answer (spec 3.2).
     pub fn context_tokens(&self) -> f64 {
-        if self.total > 0.0 { self.total } else { self.input + self.output + self.cache_read + self.cache_write }
+        if self.total > 0.0 {
+            self.total
+        } else {
+            self.input + self.output + self.cache_read + self.cache_write
+        }
     }
 
     /// Tokens of the prompt alone, or [`Usage::context_tokens`] if they are 0.
@@ -322,7 +326,8 @@ pub(crate) fn scan_message(
             "timestamp" => facts.timestamp = walker.number()?,
             "usage" => facts.usage = scan_usage(walker)?,
             "stopReason" => {
-                facts.stop_reason = walker.string_or_skip()?.map(|scan| StopReason::from_wire(walker.raw(&scan)));
+                facts.stop_reason =
+                    walker.string_or_skip()?.map(|scan| StopReason::from_wire(walker.raw(&scan)));
             }
             "errorMessage" => {
                 facts.error_message =
@@ -366,12 +371,18 @@ pub(crate) fn scan_message(
         | Role::BranchSummary
         | Role::CompactionSummary => {}
     }
-    let is_plain = matches!(facts.role, Role::User | Role::Developer | Role::Assistant | Role::ToolResult | Role::Custom);
+    let is_plain = matches!(
+        facts.role,
+        Role::User | Role::Developer | Role::Assistant | Role::ToolResult | Role::Custom
+    );
     if facts.role != Role::Unknown && (!is_plain || tokenizer.needs_text()) {
         let value = Value::parse(whole.slice(start, end))?;
         estimate = tokenizer.message(&value);
         if facts.role == Role::FileMention {
-            facts.n_images = value.get("files").map_or(0, |files| files.items().iter().filter(|file| file.get("image").is_some()).count()) as u32;
+            facts.n_images = value
+                .get("files")
+                .map_or(0, |files| files.items().iter().filter(|file| file.get("image").is_some()).count())
+                as u32;
         }
     }
     Ok(MessageScan { facts, estimate })
@@ -415,10 +426,19 @@ fn preview_text(raw: &str) -> Box<str> {
     // Only the start is decoded; an escape cut in half at the border falls away with the rest.
     let start = crate::text::take_units(raw, 6 * PREVIEW_CHARS as u64);
     let text = Str::Raw(start).into_text();
-    text.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(PREVIEW_CHARS).collect::<String>().into()
+    text.split_whitespace()
+        .collect::<Vec<_>>()
+        .join(" ")
+        .chars()
+        .take(PREVIEW_CHARS)
+        .collect::<String>()
+        .into()
 }
 
-fn scan_block<'a>(walker: &mut Walker<'a>, preview: &mut Option<&'a str>) -> Result<BlockScan<'a>, ScanError> {
+fn scan_block<'a>(
+    walker: &mut Walker<'a>,
+    preview: &mut Option<&'a str>,
+) -> Result<BlockScan<'a>, ScanError> {
     let mut block = BlockScan::default();
     let mut text = None;
     walker.object(|walker, key| {
@@ -430,7 +450,9 @@ fn scan_block<'a>(walker: &mut Walker<'a>, preview: &mut Option<&'a str>) -> Res
                 text = scan.map(|scan| walker.raw(&scan));
             }
             "thinking" => block.thinking_units = walker.string_or_skip()?.map_or(0, |scan| scan.units),
-            "data" => block.data_bytes = walker.string_or_skip()?.map_or(0, |scan| (scan.end - scan.start) as u64),
+            "data" => {
+                block.data_bytes = walker.string_or_skip()?.map_or(0, |scan| (scan.end - scan.start) as u64)
+            }
             "id" => block.id = walker.string_or_skip()?.map_or("", |scan| walker.raw(&scan)),
             "name" => {
                 let scan = walker.string_or_skip()?;
@@ -535,7 +557,12 @@ pub enum Piece<'m, 'a> {
 pub fn pieces<'m, 'a>(message: &'m Value<'a>, take: &mut dyn FnMut(Piece<'m, 'a>)) {
     let role = message.text("role").map_or(Role::Unknown, |role| Role::from_wire(&role));
     let fields: &[&str] = match role {
-        Role::User | Role::Developer | Role::Assistant | Role::ToolResult | Role::Custom | Role::FileMention => &[],
+        Role::User
+        | Role::Developer
+        | Role::Assistant
+        | Role::ToolResult
+        | Role::Custom
+        | Role::FileMention => &[],
         Role::System => &["content"],
         Role::BashExecution | Role::PythonExecution if is_excluded(message) => &[],
         Role::BashExecution => &["command", "output"],
@@ -555,7 +582,12 @@ pub fn pieces<'m, 'a>(message: &'m Value<'a>, take: &mut dyn FnMut(Piece<'m, 'a>
             }
         }
         Role::System => {
-            for (_, section) in message.get("sections").and_then(Value::as_object).into_iter().flat_map(|object| object.iter()) {
+            for (_, section) in message
+                .get("sections")
+                .and_then(Value::as_object)
+                .into_iter()
+                .flat_map(|object| object.iter())
+            {
                 if let Value::String(text) = section {
                     take(Piece::Text(text));
                 }

@@ -188,7 +188,9 @@ impl RecordReader {
                     });
                 }
                 let object = value.as_object();
-                let mark = Dialect::of_entry("session", |key| object.is_some_and(|object| object.get(key).is_some()));
+                let mark = Dialect::of_entry("session", |key| {
+                    object.is_some_and(|object| object.get(key).is_some())
+                });
                 self.dialect = mark.or(self.dialect);
                 self.by_index.push(None);
                 self.header = Some(Header {
@@ -196,7 +198,11 @@ impl RecordReader {
                     id,
                     timestamp: owned("timestamp"),
                     cwd: owned("cwd"),
-                    title: self.title_slot.clone().filter(|title| !title.is_empty()).or_else(|| owned("title")),
+                    title: self
+                        .title_slot
+                        .clone()
+                        .filter(|title| !title.is_empty())
+                        .or_else(|| owned("title")),
                     parent_session: owned("parentSession").or_else(|| owned("branchedFrom")),
                     has_title_slot: self.title_slot.is_some(),
                     span,
@@ -204,7 +210,11 @@ impl RecordReader {
             }
             (Some("session"), None) => self.refuse(format!("line {}: the header has no id", span.line)),
             (Some(other), _) if self.n_objects == 1 || self.title_slot.is_some() => {
-                self.refuse(format!("line {}: type \"{}\" stands where the header should be", span.line, crate::text::shown(other)));
+                self.refuse(format!(
+                    "line {}: type \"{}\" stands where the header should be",
+                    span.line,
+                    crate::text::shown(other)
+                ));
             }
             _ => self.refuse(format!("line {}: no header", span.line)),
         }
@@ -223,7 +233,8 @@ impl RecordReader {
         let version = self.header.as_ref().map_or(3, |header| header.version);
         let kind_name = top.kind.map(|kind| Str::Raw(kind).into_text());
         let kind_name = kind_name.as_deref().unwrap_or("");
-        let problem = |kind| Problem { kind, line: span.line, offset: span.offset, entry: None, unreachable: 0 };
+        let problem =
+            |kind| Problem { kind, line: span.line, offset: span.offset, entry: None, unreachable: 0 };
         if matches!(kind_name, "session" | "title") {
             self.problems.push(problem(ProblemKind::ExtraHeader));
             self.by_index.push(None);
@@ -276,7 +287,8 @@ impl RecordReader {
                 let summary = summary_facts(&value);
                 let estimate = self.summary_estimate(&value);
                 if value.get("firstKeptEntryIndex").is_some() {
-                    self.kept_indexes.push((number, value.get("firstKeptEntryIndex").and_then(Value::as_number)));
+                    self.kept_indexes
+                        .push((number, value.get("firstKeptEntryIndex").and_then(Value::as_number)));
                 }
                 let remote = value.get("preserveData").and_then(|data| data.get("openaiRemoteCompaction"));
                 let facts = CompactionFacts {
@@ -297,7 +309,9 @@ impl RecordReader {
             EntryKind::BranchSummary => {
                 (Facts::BranchSummary(Box::new(summary_facts(&value))), self.summary_estimate(&value))
             }
-            EntryKind::CustomMessage => (Facts::None, value.get("content").map_or(0, |content| self.content_estimate(content))),
+            EntryKind::CustomMessage => {
+                (Facts::None, value.get("content").map_or(0, |content| self.content_estimate(content)))
+            }
             EntryKind::ContextEdit => {
                 let replacement = value.get("replacement");
                 let content = replacement.and_then(|replacement| replacement.get("content"));
@@ -330,7 +344,9 @@ impl RecordReader {
 
     fn summary_estimate(&self, value: &Value<'_>) -> u64 {
         match value.get("summary") {
-            Some(Value::String(summary)) if self.tokenizer.needs_text() => self.tokenizer.count(&summary.text()),
+            Some(Value::String(summary)) if self.tokenizer.needs_text() => {
+                self.tokenizer.count(&summary.text())
+            }
             Some(Value::String(summary)) => crate::tokens::from_units(summary.units()),
             _ => 0,
         }
@@ -345,7 +361,8 @@ impl RecordReader {
             return Err(NotASession { reason });
         }
         let Some(header) = self.header else {
-            let reason = if self.n_objects == 0 { "there is no JSON object in it" } else { "there is no header" };
+            let reason =
+                if self.n_objects == 0 { "there is no JSON object in it" } else { "there is no header" };
             return Err(NotASession { reason: reason.to_owned() });
         };
         migrate::kept_by_index(&mut self.entries, &self.kept_indexes, &self.by_index);

@@ -163,7 +163,9 @@ fn read_line(bytes: &[u8], line: u64, offset: u64, last: bool, sink: &mut impl R
         let kind = match found {
             _ if text[torn..].starts_with('\0') => ProblemKind::NulRun,
             Some(_) => ProblemKind::TornRecord,
-            None if last && failure.at >= text.len() && text.as_bytes()[torn] == b'{' => ProblemKind::TornTail,
+            None if last && failure.at >= text.len() && text.as_bytes()[torn] == b'{' => {
+                ProblemKind::TornTail
+            }
             None => ProblemKind::Junk,
         };
         sink.problem(problem(kind, place(torn) as u64));
@@ -266,24 +268,33 @@ mod tests {
 
     #[test]
     fn a_record_behind_a_torn_one_is_read() {
-        check(b"{\"type\":\"x\",\"t\":\"ab{\"type\":\"y\"}\n", &["1@19+12 {\"type\":\"y\"}", "1@0 torn_record"]);
+        check(
+            b"{\"type\":\"x\",\"t\":\"ab{\"type\":\"y\"}\n",
+            &["1@19+12 {\"type\":\"y\"}", "1@0 torn_record"],
+        );
         check(b"{\"c\":[{\"q\":1},{\"type\":\"y\"}\n", &["1@14+12 {\"type\":\"y\"}", "1@0 torn_record"]);
     }
 
     #[test]
     fn what_cannot_be_read_is_a_problem_and_no_more() {
-        check(b"\0\0\0\n{\"a\":1}\nnonsense\n{\"a\"", &["1@0 nul_run", "2@4+7 {\"a\":1}", "3@12 junk", "4@21 torn_tail"]);
+        check(
+            b"\0\0\0\n{\"a\":1}\nnonsense\n{\"a\"",
+            &["1@0 nul_run", "2@4+7 {\"a\":1}", "3@12 junk", "4@21 torn_tail"],
+        );
         check(b"\0\0{\"type\":1}\n", &["1@2+10 {\"type\":1}", "1@0 nul_run"]);
     }
 
     #[test]
     fn invalid_utf8_is_read_as_replacements_and_located_in_the_file() {
-        check(b"{\"type\":\"\xFF\xFE\"}{\"type\":1}\n", &[
-            "1@9 invalid_utf8",
-            "1@0+13 {\"type\":\"\u{FFFD}\u{FFFD}\"}",
-            "1@13 glued_records",
-            "1@13+10 {\"type\":1}",
-        ]);
+        check(
+            b"{\"type\":\"\xFF\xFE\"}{\"type\":1}\n",
+            &[
+                "1@9 invalid_utf8",
+                "1@0+13 {\"type\":\"\u{FFFD}\u{FFFD}\"}",
+                "1@13 glued_records",
+                "1@13+10 {\"type\":1}",
+            ],
+        );
     }
 
     #[test]

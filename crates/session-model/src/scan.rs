@@ -139,7 +139,10 @@ impl<'a> Walker<'a> {
     /// # Errors
     /// The first byte that is not JSON, or what `item` returns.
     #[inline]
-    pub fn array(&mut self, mut item: impl FnMut(&mut Self) -> Result<(), ScanError>) -> Result<(), ScanError> {
+    pub fn array(
+        &mut self,
+        mut item: impl FnMut(&mut Self) -> Result<(), ScanError>,
+    ) -> Result<(), ScanError> {
         self.expect(b'[')?;
         if self.peek() == b']' {
             self.at += 1;
@@ -284,7 +287,8 @@ impl<'a> Walker<'a> {
         let mut total = Some(1u64);
         let mut keys: Vec<&str> = Vec::new();
         self.object(|walker, key| {
-            if keys.contains(&key) || keys.len() > 32 || key.contains('\\') || text::index_key(key).is_some() {
+            if keys.contains(&key) || keys.len() > 32 || key.contains('\\') || text::index_key(key).is_some()
+            {
                 total = None;
             }
             if keys.len() <= 32 {
@@ -299,7 +303,8 @@ impl<'a> Walker<'a> {
                 b'0'..=b'9' => {
                     let (start, end) = walker.skip()?;
                     let digits = walker.slice(start, end).as_bytes();
-                    (digits.len() <= 15 && digits.iter().all(u8::is_ascii_digit)).then_some(digits.len() as u64)
+                    (digits.len() <= 15 && digits.iter().all(u8::is_ascii_digit))
+                        .then_some(digits.len() as u64)
                 }
                 _ => walker.skip().map(|_| None)?,
             };
@@ -394,8 +399,11 @@ pub fn scan_string(bytes: &[u8], start: usize) -> Result<StringScan, ScanError> 
         let backslashes = vector.simd_eq(u8x64::splat(b'\\')).to_bitmask();
         let controls = vector.min(u8x64::splat(0x1F)).simd_eq(vector).to_bitmask();
         let high = vector.to_bitmask();
-        let escaped =
-            if backslashes == 0 { std::mem::take(&mut carry) } else { escaped_bytes(backslashes, &mut carry) };
+        let escaped = if backslashes == 0 {
+            std::mem::take(&mut carry)
+        } else {
+            escaped_bytes(backslashes, &mut carry)
+        };
         let closing = quotes & !escaped;
         // All bits below the closing quote; all bits if it is not in this block.
         let inside = if closing == 0 { u64::MAX } else { (1u64 << closing.trailing_zeros()) - 1 };
@@ -503,8 +511,26 @@ mod tests {
     fn refuses_what_json_parse_refuses() {
         let control = "\"\u{1}\"";
         for json in [
-            r#""abc"#, r#""a\q""#, r#""\u12g4""#, control, r#""\"#, "{", r#"{"a"}"#, r#"{"a":}"#, r#"{"a":1,}"#, "[1,]",
-            "[1 2]", "01", "-", "1.", "1e", "tru", "nul", "{]", "[}", "",
+            r#""abc"#,
+            r#""a\q""#,
+            r#""\u12g4""#,
+            control,
+            r#""\"#,
+            "{",
+            r#"{"a"}"#,
+            r#"{"a":}"#,
+            r#"{"a":1,}"#,
+            "[1,]",
+            "[1 2]",
+            "01",
+            "-",
+            "1.",
+            "1e",
+            "tru",
+            "nul",
+            "{]",
+            "[}",
+            "",
         ] {
             let mut walker = Walker::new(json);
             assert!(walker.skip().is_err() || walker.position() < json.len(), "{json}");
@@ -513,7 +539,9 @@ mod tests {
 
     #[test]
     fn passes_over_any_value() {
-        for json in ["1", "-0.5e+10", "true", "null", "{}", "[]", "[[],{}]", r#"{"a":[1,{"b":null}],"c":"}"}"#] {
+        for json in
+            ["1", "-0.5e+10", "true", "null", "{}", "[]", "[[],{}]", r#"{"a":[1,{"b":null}],"c":"}"}"#]
+        {
             assert_eq!(Walker::new(json).skip(), Ok((0, json.len())));
         }
     }

@@ -84,7 +84,10 @@ impl<'s> Sequence<'s> {
                 let has_remote_history =
                     session.entry(entries[at]).compaction().is_some_and(|facts| facts.has_remote_history);
                 sequence.extend(&entries[at..=at], Part::Summary);
-                sequence.extend(&entries[kept..at], if has_remote_history { Part::KeptElsewhere } else { Part::Kept });
+                sequence.extend(
+                    &entries[kept..at],
+                    if has_remote_history { Part::KeptElsewhere } else { Part::Kept },
+                );
                 sequence.extend(&entries[at + 1..], Part::After);
             }
         }
@@ -191,7 +194,9 @@ impl<'s> Sequence<'s> {
 
     /// The tool calls that an item makes.
     pub fn calls(&self, item: &Item) -> &'s [Call] {
-        let Some(message) = self.message(item).filter(|message| message.role == Role::Assistant) else { return &[] };
+        let Some(message) = self.message(item).filter(|message| message.role == Role::Assistant) else {
+            return &[];
+        };
         match item.share {
             Share::Edited(edit) => self.session.entry(edit).context_edit().map_or(&[], |edit| &edit.calls),
             Share::Own | Share::Nothing => &message.calls,
@@ -208,7 +213,8 @@ impl<'s> Sequence<'s> {
 
     /// What the items of the context are estimated to cost, without system messages.
     pub fn estimate(&self) -> u64 {
-        let counted = self.items.iter().filter(|item| item.part != Part::KeptElsewhere && !self.is_system(item));
+        let counted =
+            self.items.iter().filter(|item| item.part != Part::KeptElsewhere && !self.is_system(item));
         counted.map(|item| item.estimate).sum()
     }
 
@@ -257,9 +263,9 @@ fn own_share(entry: &Entry, part: Part) -> Share {
 fn takes_content(entry: &Entry) -> bool {
     match entry.kind {
         EntryKind::CustomMessage => true,
-        EntryKind::Message => entry
-            .message()
-            .is_some_and(|message| matches!(message.role, Role::User | Role::Assistant | Role::ToolResult | Role::Custom)),
+        EntryKind::Message => entry.message().is_some_and(|message| {
+            matches!(message.role, Role::User | Role::Assistant | Role::ToolResult | Role::Custom)
+        }),
         _ => false,
     }
 }

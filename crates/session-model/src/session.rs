@@ -50,7 +50,10 @@ impl Records for [u8] {
             .ok()
             .zip(usize::try_from(span.offset + span.len).ok())
             .and_then(|(start, end)| self.get(start..end))
-            .ok_or_else(|| RecordError { line: span.line, reason: "the record is not in these bytes".to_owned() })?;
+            .ok_or_else(|| RecordError {
+                line: span.line,
+                reason: "the record is not in these bytes".to_owned(),
+            })?;
         Ok(match simdutf8::basic::from_utf8(bytes) {
             Ok(text) => Cow::Borrowed(text),
             Err(_) => String::from_utf8_lossy(bytes),
@@ -126,7 +129,8 @@ impl Session {
 
     /// The newest message of the file, by time and then by place.
     pub fn newest_message(&self) -> Option<EntryNo> {
-        let messages = (0..self.entries.len() as EntryNo).filter(|&entry| self.entry(entry).kind == EntryKind::Message);
+        let messages =
+            (0..self.entries.len() as EntryNo).filter(|&entry| self.entry(entry).kind == EntryKind::Message);
         messages.max_by_key(|&entry| (self.entry(entry).time_ms, entry))
     }
 
@@ -156,7 +160,12 @@ impl Session {
 
     /// The last entry on `branch` that changes state in the way of `kind`.
     pub fn last_state(&self, branch: &[EntryNo], kind: EntryKind) -> Option<&Value<'static>> {
-        branch.iter().rev().map(|&entry| self.entry(entry)).find(|entry| entry.kind == kind).and_then(Entry::state)
+        branch
+            .iter()
+            .rev()
+            .map(|&entry| self.entry(entry))
+            .find(|entry| entry.kind == kind)
+            .and_then(Entry::state)
     }
 
     /// The newest time of any entry, in milliseconds.

@@ -140,7 +140,8 @@ pub fn code_points(raw: &str) -> impl Iterator<Item = CodePoint> + '_ {
                     0xD800..=0xDBFF => match rest.strip_prefix("\\u").map(hex4) {
                         Some(low @ 0xDC00..=0xDFFF) => {
                             rest = rest.get(6..).unwrap_or("");
-                            let scalar = 0x10000 + ((u32::from(unit) - 0xD800) << 10) + (u32::from(low) - 0xDC00);
+                            let scalar =
+                                0x10000 + ((u32::from(unit) - 0xD800) << 10) + (u32::from(low) - 0xDC00);
                             CodePoint::Char(char::from_u32(scalar).unwrap_or('\u{FFFD}'))
                         }
                         _ => CodePoint::Lone(unit),
@@ -318,11 +319,15 @@ pub fn js_number(number: f64) -> String {
 
 /// Text for a person's terminal: control characters and terminal escapes are spelled out (spec 8.2).
 pub fn shown(text: &str) -> Cow<'_, str> {
-    let harmless = |character: char| !character.is_control() && !matches!(character, '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}');
+    let harmless = |character: char| {
+        !character.is_control() && !matches!(character, '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}')
+    };
     if text.chars().all(harmless) {
         return Cow::Borrowed(text);
     }
-    let spell = |character: char| if harmless(character) { character.to_string() } else { character.escape_default().to_string() };
+    let spell = |character: char| {
+        if harmless(character) { character.to_string() } else { character.escape_default().to_string() }
+    };
     Cow::Owned(text.chars().map(spell).collect())
 }
 

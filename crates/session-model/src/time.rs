@@ -26,7 +26,9 @@ fn usual(text: &[u8]) -> Option<i64> {
         return None;
     }
     let number = |from: usize, to: usize| {
-        text[from..to].iter().try_fold(0i64, |sum, byte| byte.is_ascii_digit().then(|| sum * 10 + i64::from(byte - b'0')))
+        text[from..to]
+            .iter()
+            .try_fold(0i64, |sum, byte| byte.is_ascii_digit().then(|| sum * 10 + i64::from(byte - b'0')))
     };
     let (year, month, day) = (number(0, 4)?, number(5, 7)?, number(8, 10)?);
     let (hour, minute, second, ms) = (number(11, 13)?, number(14, 16)?, number(17, 19)?, number(20, 23)?);
@@ -38,7 +40,9 @@ fn usual(text: &[u8]) -> Option<i64> {
     }
     // Days since 1970 by counting years from March on, so that the leap day comes last.
     let (y, m) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
-    let days = 365 * y + y.div_euclid(4) - y.div_euclid(100) + y.div_euclid(400) + (153 * m + 2) / 5 + day - 1 - 719_468;
+    let days = 365 * y + y.div_euclid(4) - y.div_euclid(100) + y.div_euclid(400) + (153 * m + 2) / 5 + day
+        - 1
+        - 719_468;
     Some((((days * 24 + hour) * 60 + minute) * 60 + second) * 1000 + ms)
 }
 
@@ -58,7 +62,13 @@ mod tests {
 
     #[test]
     fn the_usual_spelling_agrees_with_the_library() {
-        for text in ["1970-01-01T00:00:00.000Z", "2024-02-29T23:59:59.999Z", "2000-03-01T00:00:00.001Z", "1969-12-31T23:59:59.000Z", "2100-12-31T12:00:00.500Z"] {
+        for text in [
+            "1970-01-01T00:00:00.000Z",
+            "2024-02-29T23:59:59.999Z",
+            "2000-03-01T00:00:00.001Z",
+            "1969-12-31T23:59:59.000Z",
+            "2100-12-31T12:00:00.500Z",
+        ] {
             let timestamp: jiff::Timestamp = text.parse().expect("a valid time");
             assert_eq!(usual(text.as_bytes()), Some(timestamp.as_millisecond()), "{text}");
             assert_eq!(iso(timestamp.as_millisecond()), text);
@@ -69,6 +79,9 @@ mod tests {
     fn other_spellings_are_read_and_nonsense_is_none() {
         assert_eq!(parse_iso("1970-01-01T00:00:01Z"), Some(1000));
         assert_eq!(parse_iso("1970-01-01T01:00:00.5+01:00"), Some(500));
-        assert_eq!(["", "yesterday", "2024-02-30T00:00:00.000Z", "2024-13-01T00:00:00.000Z"].map(parse_iso), [None; 4]);
+        assert_eq!(
+            ["", "yesterday", "2024-02-30T00:00:00.000Z", "2024-13-01T00:00:00.000Z"].map(parse_iso),
+            [None; 4]
+        );
     }
 }

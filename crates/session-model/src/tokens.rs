@@ -75,13 +75,22 @@ mod tests {
     #[test]
     fn every_role_counts_what_it_holds() {
         check(r#"{"role":"user","content":"12345"}"#, 2);
-        check(r#"{"role":"user","content":[{"type":"text","text":"1234"},{"type":"image","data":"x"}]}"#, 1201);
-        check(r#"{"role":"assistant","content":[{"type":"thinking","thinking":"12"},{"type":"text","text":"34"},{"type":"toolCall","id":"i","name":"read","arguments":{"a":1}}]}"#, 4);
+        check(
+            r#"{"role":"user","content":[{"type":"text","text":"1234"},{"type":"image","data":"x"}]}"#,
+            1201,
+        );
+        check(
+            r#"{"role":"assistant","content":[{"type":"thinking","thinking":"12"},{"type":"text","text":"34"},{"type":"toolCall","id":"i","name":"read","arguments":{"a":1}}]}"#,
+            4,
+        );
         check(r#"{"role":"toolResult","content":"1234"}"#, 1);
         check(r#"{"role":"bashExecution","command":"ls","output":"ab"}"#, 1);
         check(r#"{"role":"bashExecution","command":"ls","output":"ab","excludeFromContext":true}"#, 0);
         check(r#"{"role":"pythonExecution","code":"1","output":"abcd"}"#, 2);
-        check(r#"{"role":"fileMention","files":[{"path":"p","content":"abcd"},{"path":"q","content":"","image":{"type":"image"}}]}"#, 1201);
+        check(
+            r#"{"role":"fileMention","files":[{"path":"p","content":"abcd"},{"path":"q","content":"","image":{"type":"image"}}]}"#,
+            1201,
+        );
         check(r#"{"role":"compactionSummary","summary":"abcde"}"#, 2);
         check(r#"{"role":"system","content":"ab","sections":{"a":"b","c":null},"toolsAdded":[{}]}"#, 2);
     }

@@ -159,7 +159,8 @@ pub fn new_faults(before: &Sequence<'_>, after: &Sequence<'_>) -> Vec<Finding> {
         let session = sequence.session;
         (finding.kind, session.id(finding.entry).to_owned(), session.name(finding.call).to_owned())
     };
-    let old: std::collections::HashSet<_> = validate(before).iter().map(|finding| key(before, finding)).collect();
+    let old: std::collections::HashSet<_> =
+        validate(before).iter().map(|finding| key(before, finding)).collect();
     validate(after)
         .into_iter()
         .filter(|finding| finding.kind.is_fault() && !old.contains(&key(after, finding)))
