@@ -1,3 +1,4 @@
-//! What to summarise and what to keep..
+//! What of a session to summarise, and what to keep.
 
 pub mod overflow;
+pub mod settings;

@@ -1,1 +1,3 @@
-//! Which tool results may be blanked..
+//! What may be blanked: which old tool results, and how (spec part 4).
+
+pub mod settings;
