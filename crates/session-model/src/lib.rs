@@ -22,6 +22,7 @@ pub mod record;
 pub mod scan;
 pub mod sequence;
 pub mod session;
+pub mod system;
 pub mod text;
 pub mod tidy;
 pub mod time;
