@@ -1,3 +1,5 @@
 //! The sesstool command.
 
-fn main() {}
+fn main() -> std::process::ExitCode {
+    sesstool::run(std::env::args_os()).into()
+}

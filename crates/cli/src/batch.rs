@@ -1,0 +1,209 @@
+//! Many files in parallel: largest first, results in input order, one file's failure or panic stays its own (spec part 7).
+
+use std::collections::BTreeMap;
+use std::sync::{Condvar, Mutex, PoisonError};
+
+use summarizer::cancel::Cancel;
+
+use crate::app::App;
+use crate::discover::Item;
+use crate::exit::CommandError;
+use crate::panics;
+use crate::printer::Progress;
+use crate::session_file::SessionFile;
+
+/// How far work may be ahead of the result that is printed next: bounds the results that wait in memory.
+const WINDOW: usize = 256;
+/// As much as the first thread of a process usually has.
+const STACK: usize = 8 << 20;
+
+/// What the work on one file gets beside the file.
+#[derive(Clone, Copy, Debug)]
+pub struct Worker<'a> {
+    /// Where progress is told.
+    pub progress: &'a Progress,
+    /// The switch that a signal turns.
+    pub cancel: &'a Cancel,
+}
+
+impl Worker<'_> {
+    /// Whether the user stopped it.
+    pub fn is_cancelled(&self) -> bool {
+        self.cancel.is_cancelled()
+    }
+}
+
+/// Does `work` for each file that was found, on as many threads as `--jobs` says, and hands each result to `deliver`
+/// on this thread, in the order of `items`. Items that are errors already come back as they are. When a signal has
+/// come, or `deliver` gives up, no further file is begun; results of those that were are still delivered.
+///
+/// # Errors
+/// What `deliver` returned.
+pub fn map<'i, T: Send>(
+    app: &App,
+    items: &'i [Item],
+    work: impl Fn(&SessionFile, &Worker<'_>) -> Result<T, CommandError> + Sync,
+    deliver: impl FnMut(&'i Item, Result<T, CommandError>) -> Result<(), CommandError>,
+) -> Result<(), CommandError> {
+    map_within(WINDOW, app, items, work, deliver)
+}
+
+/// As [`map`], for results that are large: at most `window` of them wait to be delivered.
+///
+/// # Errors
+/// As [`map`].
+pub fn map_within<'i, T: Send>(
+    window: usize,
+    app: &App,
+    items: &'i [Item],
+    work: impl Fn(&SessionFile, &Worker<'_>) -> Result<T, CommandError> + Sync,
+    mut deliver: impl FnMut(&'i Item, Result<T, CommandError>) -> Result<(), CommandError>,
+) -> Result<(), CommandError> {
+    crate::signals::listen(app);
+    let sizes = items.iter().filter_map(|item| item.file.as_ref().ok()).map(|file| file.n_bytes);
+    let progress = app.printer.progress(sizes.sum());
+    let worker = Worker { progress: &progress, cancel: &app.cancel };
+    let one = |item: &Item| match &item.file {
+        Ok(file) => panics::catch(|| work(file, &worker)).map_err(|error| error.about(&file.path)),
+        Err(error) => Err(error.clone()),
+    };
+    let jobs = app.globals.jobs().min(items.len());
+    if jobs <= 1 {
+        for item in items {
+            if app.cancel.is_cancelled() {
+                break;
+            }
+            deliver(item, one(item))?;
+        }
+        return Ok(());
+    }
+    let queue = Queue::new(items, window.max(jobs));
+    std::thread::scope(|scope| {
+        for _ in 0..jobs {
+            let run = || {
+                while let Some(at) = queue.next(&app.cancel) {
+                    queue.done(at, one(&items[at]));
+                }
+                queue.leave();
+            };
+            let thread = std::thread::Builder::new().stack_size(STACK);
+            if thread.spawn_scoped(scope, run).is_err() {
+                // The others do its share; without any the queue says so.
+                queue.not_started();
+            }
+        }
+        queue.deliver(jobs, |at, result| deliver(&items[at], result))
+    })
+}
+
+/// Which file is whose turn, and which results wait for the ones before them.
+struct Queue<T> {
+    state: Mutex<State<T>>,
+    changed: Condvar,
+    window: usize,
+    sizes: Vec<u64>,
+}
+
+struct State<T> {
+    taken: Vec<bool>,
+    /// Results that are made and not delivered.
+    waiting: BTreeMap<usize, Result<T, CommandError>>,
+    /// The file whose result is delivered next.
+    next: usize,
+    n_gone: usize,
+    n_not_started: usize,
+    stopped: bool,
+}
+
+impl<T> Queue<T> {
+    fn new(items: &[Item], window: usize) -> Self {
+        let state = State {
+            taken: vec![false; items.len()],
+            waiting: BTreeMap::new(),
+            next: 0,
+            n_gone: 0,
+            n_not_started: 0,
+            stopped: false,
+        };
+        let sizes = items.iter().map(|item| item.file.as_ref().map_or(0, |file| file.n_bytes)).collect();
+        Queue { state: Mutex::new(state), changed: Condvar::new(), window, sizes }
+    }
+
+    /// The largest file that is not taken, of the next ones in the order of results. Waits while results pile up.
+    fn next(&self, cancel: &Cancel) -> Option<usize> {
+        let mut state = self.lock();
+        loop {
+            if state.stopped || cancel.is_cancelled() {
+                return None;
+            }
+            let end = self.sizes.len().min(state.next + self.window);
+            let free = (state.next..end).filter(|&at| !state.taken[at]);
+            if let Some(at) = free.max_by_key(|&at| (self.sizes[at], std::cmp::Reverse(at))) {
+                state.taken[at] = true;
+                return Some(at);
+            }
+            if end == self.sizes.len() {
+                return None;
+            }
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    fn done(&self, at: usize, result: Result<T, CommandError>) {
+        self.lock().waiting.insert(at, result);
+        self.changed.notify_all();
+    }
+
+    fn leave(&self) {
+        self.lock().n_gone += 1;
+        self.changed.notify_all();
+    }
+
+    fn not_started(&self) {
+        self.lock().n_not_started += 1;
+        self.leave();
+    }
+
+    /// Hands out results in order until all are out or no worker is left. After a stop the ones that are missing are
+    /// passed over.
+    fn deliver(
+        &self,
+        n_workers: usize,
+        mut take: impl FnMut(usize, Result<T, CommandError>) -> Result<(), CommandError>,
+    ) -> Result<(), CommandError> {
+        let mut state = self.lock();
+        loop {
+            let at = state.next;
+            if let Some(result) = state.waiting.remove(&at) {
+                state.next += 1;
+                drop(state);
+                self.changed.notify_all();
+                let taken = take(at, result);
+                state = self.lock();
+                if taken.is_err() {
+                    state.stopped = true;
+                    self.changed.notify_all();
+                    return taken;
+                }
+            } else if at == self.sizes.len() {
+                return Ok(());
+            } else if state.n_gone == n_workers {
+                let Some((&first, _)) = state.waiting.first_key_value() else {
+                    if state.n_not_started == n_workers {
+                        return Err(
+                            CommandError::new("no thread could be started").hint("try again with --jobs 1")
+                        );
+                    }
+                    return Ok(());
+                };
+                state.next = first;
+            } else {
+                state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+            }
+        }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, State<T>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,229 @@
+//! The facts of one session for a person.
+
+use std::io::{self, Write};
+
+use session_model::text::shown;
+
+use super::facts::Inspection;
+use super::tree;
+use crate::figures::{bytes, count, grouped};
+use crate::printer::Paint;
+use crate::report::Facts;
+use crate::table::Table;
+
+/// Lines of a list that can be long; `--json` has all.
+const LIST: usize = 12;
+
+impl Facts for Inspection {
+    fn write_text(&self, out: &mut dyn Write, paint: Paint) -> io::Result<()> {
+        if let Some(lines) = &self.tree_lines {
+            return tree::write(lines, out, paint);
+        }
+        self.head(out, paint)?;
+        self.messages(out, paint)?;
+        self.branches(out, paint)?;
+        self.context(out, paint)?;
+        self.faults(out, paint)
+    }
+}
+
+impl Inspection {
+    fn head(&self, out: &mut dyn Write, paint: Paint) -> io::Result<()> {
+        let mut line = |name: &str, value: &str| {
+            writeln!(out, "{} {}", paint.bold(format_args!("{name:<10}")), shown(value))
+        };
+        line("session", &self.id)?;
+        if let Some(title) = &self.title {
+            line("title", title)?;
+        }
+        if let Some(cwd) = &self.cwd {
+            line("directory", cwd)?;
+        }
+        if let Some(parent) = &self.parent_session {
+            line("forked from", parent)?;
+        }
+        let agent = if self.dialect == "pi" { "pi" } else { "oh-my-pi" };
+        line("agent", &format!("{agent}, version {}", self.version))?;
+        let times = [("began", &self.began), ("newest", &self.newest_entry)];
+        for (name, time) in times.into_iter().filter_map(|(name, time)| Some((name, time.as_ref()?))) {
+            line(name, time)?;
+        }
+        line(
+            "file",
+            &format!(
+                "{}, {}, {}",
+                bytes(self.bytes),
+                count(self.lines, "line"),
+                count(self.entries, "entry")
+            ),
+        )?;
+        let kinds = self.entry_types.iter().map(|(kind, number)| format!("{} {kind}", grouped(*number)));
+        if !self.entry_types.is_empty() {
+            line("entries", &kinds.collect::<Vec<_>>().join(", "))?;
+        }
+        Ok(())
+    }
+
+    fn messages(&self, out: &mut dyn Write, paint: Paint) -> io::Result<()> {
+        if !self.messages.is_empty() {
+            writeln!(out)?;
+            let mut table = Table::new(&["messages", ">number", ">tokens", ">bytes"]);
+            for it in &self.messages {
+                table.row([it.role.to_owned(), grouped(it.number), grouped(it.tokens), bytes(it.bytes)]);
+            }
+            table.write(out, paint)?;
+        }
+        if !self.tools.is_empty() {
+            writeln!(out)?;
+            let mut table =
+                Table::new(&["tools", ">calls", ">results", ">errors", ">pruned", ">tokens", ">bytes"]);
+            for it in self.tools.iter().take(LIST) {
+                let numbers = [it.calls, it.results, it.errors, it.pruned, it.tokens].map(grouped);
+                table.row([it.tool.clone()].into_iter().chain(numbers).chain([bytes(it.bytes)]));
+            }
+            table.write(out, paint)?;
+            more(out, paint, self.tools.len(), "tool")?;
+        }
+        if !self.models.is_empty() {
+            writeln!(out)?;
+            let mut table = Table::new(&[
+                "models",
+                ">answers",
+                ">failed",
+                ">input",
+                ">cached",
+                ">cache write",
+                ">output",
+            ]);
+            for it in self.models.iter().take(LIST) {
+                let numbers = [it.answers, it.failures, it.input, it.cache_read, it.cache_write, it.output]
+                    .map(grouped);
+                table.row([it.model.clone()].into_iter().chain(numbers));
+            }
+            table.write(out, paint)?;
+            more(out, paint, self.models.len(), "model")?;
+        }
+        Ok(())
+    }
+
+    fn branches(&self, out: &mut dyn Write, paint: Paint) -> io::Result<()> {
+        if self.leaves.len() > 1 || self.newest_message_elsewhere.is_some() {
+            writeln!(out)?;
+            let mut table = Table::new(&["leaves", ">entries", "time", "what", "label"]);
+            for it in self.leaves.iter().rev().take(LIST) {
+                let mark = if it.is_default { " *" } else { "" };
+                table.row([
+                    format!("{}{mark}", it.id),
+                    grouped(it.entries),
+                    it.time.clone().unwrap_or_default(),
+                    it.what.to_owned(),
+                    it.label.clone().unwrap_or_default(),
+                ]);
+            }
+            table.write(out, paint)?;
+            more(out, paint, self.leaves.len(), "leaf")?;
+            writeln!(out, "{}", paint.dim("* commands take this one unless --leaf names another"))?;
+            if let Some(newest) = &self.newest_message_elsewhere {
+                let note = format!("the newest message, {}, is not on its branch", shown(newest));
+                writeln!(out, "{} {note}", paint.notice("note:"))?;
+            }
+        }
+        if !self.compactions.is_empty() {
+            writeln!(out)?;
+            let mut table = Table::new(&[
+                "compactions",
+                "time",
+                ">tokens before",
+                ">summary",
+                ">kept entries",
+                "kept from",
+            ]);
+            let skipped = self.compactions.len().saturating_sub(LIST);
+            for it in &self.compactions[skipped..] {
+                table.row([
+                    it.id.clone(),
+                    it.time.clone().unwrap_or_default(),
+                    it.tokens_before.map_or_else(|| "-".to_owned(), |tokens| grouped(tokens as u64)),
+                    grouped(it.summary_tokens),
+                    grouped(it.kept_entries),
+                    it.first_kept_entry_id.clone().unwrap_or_else(|| "-".to_owned()),
+                ]);
+            }
+            table.write(out, paint)?;
+            more(out, paint, self.compactions.len(), "earlier compaction")?;
+        }
+        Ok(())
+    }
+
+    fn context(&self, out: &mut dyn Write, paint: Paint) -> io::Result<()> {
+        let it = &self.context;
+        writeln!(out)?;
+        let mut line =
+            |name: &str, value: &str| writeln!(out, "{} {value}", paint.bold(format_args!("{name:<10}")));
+        let messages = count(it.messages, "message");
+        line(
+            "context",
+            &format!(
+                "{messages} of {} on the branch, {}",
+                count(it.branch_entries, "entry"),
+                bytes(it.bytes)
+            ),
+        )?;
+        let measured = match (&it.measured_tokens, &it.measured_at) {
+            (Some(tokens), Some(at)) => {
+                format!("{} measured at {}", grouped(*tokens as u64), shown(at))
+            }
+            _ => "no count of the provider that still holds".to_owned(),
+        };
+        line(
+            "tokens",
+            &format!("{}; {measured}, {} estimated", grouped(it.tokens), grouped(it.estimated_tokens)),
+        )?;
+        if it.images > 0 {
+            line("images", &format!("{}, {}", count(it.images, "image"), bytes(it.image_bytes)))?;
+        }
+        if it.pruned_results > 0 {
+            line("pruned", &count(it.pruned_results, "tool result"))?;
+        }
+        Ok(())
+    }
+
+    fn faults(&self, out: &mut dyn Write, paint: Paint) -> io::Result<()> {
+        if !self.problems.is_empty() {
+            writeln!(out, "\n{}", paint.bold("problems"))?;
+            for problem in self.problems.iter().take(LIST) {
+                writeln!(out, "{}", shown(&problem.message))?;
+            }
+            more(out, paint, self.problems.len(), "problem")?;
+        }
+        if !self.findings.is_empty() {
+            writeln!(out, "\n{}", paint.bold("would a provider take the context?"))?;
+            for finding in self.findings.iter().take(LIST) {
+                let kind = if finding.is_fault { paint_word(paint, true) } else { paint_word(paint, false) };
+                let place = format!("line {}: {}", finding.line, finding.message);
+                writeln!(
+                    out,
+                    "{kind} {place} (entry {}, call {})",
+                    shown(&finding.entry),
+                    shown(&finding.call)
+                )?;
+            }
+            more(out, paint, self.findings.len(), "finding")?;
+        }
+        Ok(())
+    }
+}
+
+fn paint_word(paint: Paint, is_fault: bool) -> String {
+    if is_fault { paint.alarm("fault:").to_string() } else { paint.notice("note:").to_string() }
+}
+
+/// Says how much of a list was not shown.
+fn more(out: &mut dyn Write, paint: Paint, length: usize, noun: &str) -> io::Result<()> {
+    match length.saturating_sub(LIST) {
+        0 => Ok(()),
+        rest => {
+            writeln!(out, "{}", paint.dim(format_args!("… {} more, see --json", count(rest as u64, noun))))
+        }
+    }
+}
