@@ -20,7 +20,9 @@ mod facts;
 mod made;
 mod one;
 
-pub use facts::Compaction;
+pub use facts::Maintenance;
+pub(crate) use facts::RequestFacts;
+pub(crate) use made::request_facts;
 
 /// Append a compaction: a summary takes the place of the older part of the context
 ///

@@ -10,6 +10,72 @@ use crate::figures::{count, grouped};
 use crate::printer::Paint;
 use crate::report::Facts;
 
+/// What was done to a session.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(untagged)]
+pub enum Maintenance {
+    /// It was compacted, perhaps after pruning.
+    Compacted(Box<Compaction>),
+    /// It was pruned, and that was enough.
+    Pruned(PrunedOnly),
+}
+
+impl Facts for Maintenance {
+    fn write_text(&self, out: &mut dyn Write, paint: Paint) -> io::Result<()> {
+        match self {
+            Maintenance::Compacted(compaction) => compaction.write_text(out, paint),
+            Maintenance::Pruned(pruned) => pruned.write_text(out, paint),
+        }
+    }
+}
+
+/// What automatic maintenance did where pruning was enough.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PrunedOnly {
+    /// Whether nothing was written because of --dry-run.
+    pub dry_run: bool,
+    /// What was pruned.
+    pub pruned: PrunedFacts,
+    /// Tokens of the context after.
+    pub context_tokens: u64,
+    /// The file that was written, if it is another than the session.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub output: Option<String>,
+    /// Where the old bytes are.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub backup: Option<String>,
+    /// What the user should know.
+    pub warnings: Vec<String>,
+    /// The session as it was named, for the text.
+    #[serde(skip)]
+    pub name: String,
+}
+
+impl PrunedOnly {
+    fn write_text(&self, out: &mut dyn Write, paint: Paint) -> io::Result<()> {
+        let done = if self.dry_run { "would prune" } else { "pruned" };
+        writeln!(
+            out,
+            "{}: {done} {}, {} saved; {} left, no compaction due",
+            paint.bold(shown(&self.name)),
+            count(self.pruned.results as u64, "tool result"),
+            count(self.pruned.tokens_saved, "token"),
+            grouped(self.context_tokens),
+        )?;
+        if let Some(output) = &self.output {
+            writeln!(out, "  {:11} {}", "written to", shown(output))?;
+        }
+        if let Some(backup) = &self.backup {
+            writeln!(out, "  {:11} {}", "backup", shown(backup))?;
+        }
+        for warning in &self.warnings {
+            writeln!(out, "  {:11} {}", paint.notice("note"), shown(warning))?;
+        }
+        Ok(())
+    }
+}
+
 /// What a compaction did, or would do.
 #[derive(Debug, Default, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -108,7 +174,7 @@ pub struct RequestFacts {
 }
 
 /// What pruning did before the compaction.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PrunedFacts {
     /// Tool results that were blanked.
@@ -143,7 +209,7 @@ pub struct ExplainedEntry {
     pub tokens: u64,
 }
 
-impl Facts for Compaction {
+impl Compaction {
     fn write_text(&self, out: &mut dyn Write, paint: Paint) -> io::Result<()> {
         let name = shown(&self.name);
         let done = if self.dry_run { "would compact" } else { "compacted" };
@@ -206,9 +272,7 @@ impl Facts for Compaction {
         }
         Ok(())
     }
-}
 
-impl Compaction {
     fn write_requests(&self, out: &mut dyn Write) -> io::Result<()> {
         if self.requests.is_empty() {
             return Ok(());
