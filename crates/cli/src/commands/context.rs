@@ -164,7 +164,9 @@ fn print(
     if !args.agent {
         messages = messages
             .into_iter()
-            .filter_map(|message| Some(AgentMessage { value: model_message(message.value, prompts)?, ..message }))
+            .filter_map(|message| {
+                Some(AgentMessage { value: model_message(message.value, prompts)?, ..message })
+            })
             .collect();
     }
     let context = Context { sequence: &sequence, messages, state: State::of(&branch).to_value() };
@@ -192,7 +194,10 @@ fn notes(args: &ContextArgs, loaded: &Loaded, branch: &Branch<'_>, sequence: &Se
     let mut notes = Vec::new();
     if !loaded.problems.is_empty() {
         let problems = count(loaded.problems.len() as u64, "problem");
-        notes.push(format!("{problems} in the file, first in line {}; see sesstool doctor", loaded.problems[0].line));
+        notes.push(format!(
+            "{problems} in the file, first in line {}; see sesstool doctor",
+            loaded.problems[0].line
+        ));
     }
     if args.leaf.is_none() {
         notes.extend(leaf::elsewhere(session, branch));

@@ -217,7 +217,12 @@ impl Compaction {
         write!(out, "{}: {done} {about}{}", paint.bold(name), count(self.tokens_before, "token"))?;
         match (self.estimate_after, self.dry_run) {
             (Some(after), _) if !self.is_measured => writeln!(out, " to about {}", grouped(after))?,
-            (Some(after), _) => writeln!(out, "; estimated {} before, {} after", grouped(self.estimate_before), grouped(after))?,
+            (Some(after), _) => writeln!(
+                out,
+                "; estimated {} before, {} after",
+                grouped(self.estimate_before),
+                grouped(after)
+            )?,
             (None, _) => writeln!(out, "; about {} stay verbatim", grouped(self.kept_tokens))?,
         }
         let messages = |n: usize| count(n as u64, "message");

@@ -127,7 +127,8 @@ impl Work<'_> {
             crate::progress_words::tell(self.app, worker, &file.path, progress);
         };
         let asking = Asking { candidates: &candidates, cancel: worker.cancel, progress: &progress };
-        let summaries = summarize(&job, &plan, asking).map_err(|error| CommandError::from((&*file.path, error)))?;
+        let summaries =
+            summarize(&job, &plan, asking).map_err(|error| CommandError::from((&*file.path, error)))?;
         let mut made = from_summaries(asked, summaries);
         if self.args.facts > 0 {
             let all: Vec<_> = material.history.iter().chain(&material.turn_prefix).cloned().collect();
@@ -184,7 +185,9 @@ fn from_summaries(asked: &Asked, summaries: Summaries) -> Made {
     models.dedup();
     let cut = summaries.cut.iter().map(|kind| match kind {
         Kind::History => "the summary was longer than its limit and was cut".to_owned(),
-        Kind::TurnPrefix => "the summary of the turn's first part was longer than its limit and was cut".to_owned(),
+        Kind::TurnPrefix => {
+            "the summary of the turn's first part was longer than its limit and was cut".to_owned()
+        }
         Kind::Short => "the short summary was longer than its limit and was cut".to_owned(),
         Kind::Branch => "the branch summary was longer than its limit and was cut".to_owned(),
     });
