@@ -18,7 +18,7 @@ mod file;
 mod flags;
 mod table;
 
-pub use flags::{CompactionFlags, Flags, HookFlags, Override, PruneFlags, SummarizerFlags};
+pub use flags::{BranchFlags, CompactionFlags, Flags, HookFlags, Override, PruneFlags, SummarizerFlags};
 pub use table::{HOOK_EVENTS, Kind, Row, TABLE};
 
 /// Every setting with its value and where that comes from.

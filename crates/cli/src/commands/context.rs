@@ -1,7 +1,5 @@
 //! `sesstool context`: exactly what the model would see.
 
-use std::io::Write;
-
 use clap::{Args, ValueEnum};
 use session_model::agent_message::{AgentMessage, agent_messages};
 use session_model::branch::Branch;
@@ -86,6 +84,9 @@ pub(crate) struct Context<'a> {
     pub(crate) messages: Vec<AgentMessage<'a>>,
     pub(crate) state: Value<'static>,
 }
+
+/// Faults and notes that are said one by one; a broken session has thousands.
+const SHOWN_FINDINGS: usize = 10;
 
 /// What was printed and what there is to say.
 struct Printed {
@@ -205,10 +206,15 @@ fn notes(args: &ContextArgs, loaded: &Loaded, branch: &Branch<'_>, sequence: &Se
     if let Some(problem) = &sequence.problem {
         notes.push(problem.to_string());
     }
-    for finding in validate(sequence) {
+    let findings = validate(sequence);
+    for finding in findings.iter().take(SHOWN_FINDINGS) {
         let kind = if finding.kind.is_fault() { "fault" } else { "note" };
         let (entry, call) = (session.id(finding.entry), session.name(finding.call));
         notes.push(format!("{kind}: {} at entry {entry} (call {call})", finding.kind));
+    }
+    if findings.len() > SHOWN_FINDINGS {
+        let more = findings.len() - SHOWN_FINDINGS;
+        notes.push(format!("{more} more faults and notes; sesstool doctor lists them all"));
     }
     notes
 }
