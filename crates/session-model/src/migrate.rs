@@ -36,11 +36,3 @@ pub(crate) fn kept_by_index(
         }
     }
 }
-/// T
-pub fn to_current(_b: &[u8], _s: &crate::session::Session) -> Vec<u8> {
-    Vec::new()
-}
-/// T
-pub fn own_lines(_b: &[u8], _s: &crate::session::Session) -> Vec<u8> {
-    Vec::new()
-}
