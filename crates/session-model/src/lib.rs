@@ -8,6 +8,7 @@
 pub mod agent_message;
 pub mod branch;
 pub mod dialect;
+pub mod edit;
 pub mod entry;
 pub mod error;
 pub mod execution_text;
