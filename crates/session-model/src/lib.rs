@@ -23,6 +23,7 @@ pub mod record;
 pub mod scan;
 pub mod sequence;
 pub mod session;
+pub mod state;
 pub mod system;
 pub mod text;
 pub mod tidy;

@@ -1,6 +1,14 @@
 //! Older file versions → the current one, in memory and as bytes (spec 1.2).
 
-use crate::entry::{Entry, EntryNo, Facts, NameNo};
+use std::ops::Range;
+
+use crate::edit::{FieldChange, FieldEdit, change_bytes};
+use crate::entry::{Entry, EntryKind, EntryNo, Facts, NameNo, Parent};
+use crate::message::Role;
+use crate::record::Span;
+use crate::scan::Walker;
+use crate::session::Session;
+use crate::text::{Str, write_json_string};
 
 /// The id of an entry of a version 1 file, which has none: made from position and content, so that it is the same each time.
 pub(crate) fn made_id(number: EntryNo, record: &str, taken: impl Fn(&str) -> bool) -> String {
@@ -35,4 +43,192 @@ pub(crate) fn kept_by_index(
             facts.first_kept = kept;
         }
     }
+}
+
+/// The bytes of a session in the current version, and each record that the agents would not read on a line of its own (spec 1.2,
+/// 1.6). Lines that need no change keep their bytes, and what cannot be read stays where it is. `session` must have been read
+/// from `bytes`.
+pub fn to_current(bytes: &[u8], session: &Session) -> Vec<u8> {
+    let mut current = Vec::with_capacity(bytes.len() + 64 * session.entries.len());
+    write_current(bytes, session, |part| current.extend_from_slice(part));
+    current
+}
+
+/// As [`to_current`], handed out part by part.
+pub fn write_current(bytes: &[u8], session: &Session, out: impl FnMut(&[u8])) {
+    let mut writer = LineWriter::new(bytes, session, out);
+    if session.needs_migration() {
+        writer.replace(session.header.span, |record| {
+            change_bytes(record, &[(&["version"], FieldChange::Set("3"))]).ok()
+        });
+        for number in 0..session.entries.len() as EntryNo {
+            writer.replace(session.entry(number).span, |record| current_entry(session, number, record));
+        }
+    }
+    writer.finish();
+}
+
+/// The same bytes with each recovered record (glued to another, or behind a torn one) on a line of its own, so that the agents
+/// read it (spec 1.6). Nothing but line ends is added.
+pub fn own_lines(bytes: &[u8], session: &Session) -> Vec<u8> {
+    let mut lines = Vec::with_capacity(bytes.len() + 2 * session.recovered.len());
+    LineWriter::new(bytes, session, |part| lines.extend_from_slice(part)).finish();
+    lines
+}
+
+/// The record of an entry in the current version; `None` if it needs no change.
+fn current_entry(session: &Session, number: EntryNo, record: &[u8]) -> Option<Vec<u8>> {
+    let entry = session.entry(number);
+    let json = |id: &str| {
+        let mut json = String::new();
+        write_json_string(id, &mut json);
+        json
+    };
+    let (id, parent, kept);
+    let mut edits: Vec<FieldEdit<'_>> = Vec::new();
+    if session.header.version < 2 {
+        id = json(session.id(number));
+        parent = match entry.parent {
+            Parent::Entry(parent) => json(session.id(parent)),
+            Parent::Root | Parent::Missing(_) => "null".to_owned(),
+        };
+        edits.push((&["id"], FieldChange::Set(&id)));
+        edits.push((&["parentId"], FieldChange::Set(&parent)));
+        if let Some(compaction) = entry.compaction() {
+            edits.push((&["firstKeptEntryIndex"], FieldChange::Remove));
+            if let Some(first_kept) = compaction.first_kept {
+                kept = json(session.name(first_kept));
+                edits.push((&["firstKeptEntryId"], FieldChange::Set(&kept)));
+            }
+        }
+    }
+    if is_hook_message(entry, record) {
+        edits.push((&["message", "role"], FieldChange::Set("\"custom\"")));
+    }
+    if edits.is_empty() {
+        return None;
+    }
+    change_bytes(record, &edits).ok()
+}
+
+/// Whether a message has the role that version 3 calls `custom`.
+fn is_hook_message(entry: &Entry, record: &[u8]) -> bool {
+    if entry.kind != EntryKind::Message || entry.message().is_none_or(|message| message.role != Role::Custom) {
+        return false;
+    }
+    let record = String::from_utf8_lossy(record);
+    let mut is_hook = false;
+    let walk = Walker::new(&record).object(|walker, key| {
+        if !Str::Raw(key).is("message") || walker.peek() != b'{' {
+            return walker.skip().map(|_| ());
+        }
+        walker.object(|walker, key| {
+            let is_role = Str::Raw(key).is("role");
+            match walker.string_or_skip()? {
+                Some(scan) if is_role => is_hook = Str::Raw(walker.raw(&scan)).is("hookMessage"),
+                _ => {}
+            }
+            Ok(())
+        })
+    });
+    walk.is_ok() && is_hook
+}
+
+/// Copies the bytes of a file, with other records in the place of some, and line ends around recovered ones.
+struct LineWriter<'b, F> {
+    bytes: &'b [u8],
+    /// Spans that need a line of their own and are not written yet.
+    recovered: &'b [Span],
+    /// Offset behind what is written.
+    at: usize,
+    /// Whether something other than white space has been written of the current line.
+    in_line: bool,
+    /// Whether the last record written ends its line.
+    breaks: bool,
+    out: F,
+}
+
+impl<'b, F: FnMut(&[u8])> LineWriter<'b, F> {
+    fn new(bytes: &'b [u8], session: &'b Session, out: F) -> Self {
+        LineWriter { bytes, recovered: &session.recovered, at: 0, in_line: false, breaks: false, out }
+    }
+
+    /// Puts what `change` makes of the record at `span` in its place. Spans come in the order of the file.
+    fn replace(&mut self, span: Span, change: impl FnOnce(&[u8]) -> Option<Vec<u8>>) {
+        let Some(range) = self.range(span) else { return };
+        let Some(changed) = change(&self.bytes[range.clone()]) else { return };
+        self.copy_recovered(span.offset);
+        if self.recovered.first() == Some(&span) {
+            self.recovered = &self.recovered[1..];
+            self.own_line(range, &changed);
+        } else {
+            self.copy(range.start);
+            (self.out)(&changed);
+            self.in_line = true;
+            self.at = range.end;
+        }
+    }
+
+    fn finish(mut self) {
+        self.copy_recovered(u64::MAX);
+        self.copy(self.bytes.len());
+    }
+
+    /// Copies everything up to the last recovered record before `offset`.
+    fn copy_recovered(&mut self, offset: u64) {
+        while let Some((&span, rest)) = self.recovered.split_first() {
+            if span.offset >= offset {
+                return;
+            }
+            self.recovered = rest;
+            if let Some(range) = self.range(span) {
+                let bytes = self.bytes;
+                self.own_line(range.clone(), &bytes[range]);
+            }
+        }
+    }
+
+    fn own_line(&mut self, range: Range<usize>, record: &[u8]) {
+        self.copy(range.start);
+        if self.in_line {
+            (self.out)(b"\n");
+        }
+        (self.out)(record);
+        (self.in_line, self.breaks) = (true, true);
+        self.at = range.end;
+    }
+
+    /// Copies the bytes up to `end`.
+    fn copy(&mut self, end: usize) {
+        let part = &self.bytes[self.at..end];
+        if part.is_empty() {
+            return;
+        }
+        let rest_of_line = &part[..memchr::memchr(b'\n', part).unwrap_or(part.len())];
+        if self.breaks && !is_blank(rest_of_line) {
+            (self.out)(b"\n");
+            self.in_line = false;
+        }
+        (self.out)(part);
+        if let Some(line_end) = memchr::memrchr(b'\n', part) {
+            self.in_line = !is_blank(&part[line_end + 1..]);
+        } else {
+            // A byte order mark before the first record is no part of a line.
+            let is_mark = self.at == 0 && part.strip_prefix(b"\xEF\xBB\xBF").is_some_and(is_blank);
+            self.in_line |= !is_blank(part) && !is_mark;
+        }
+        // White space behind the record leaves it open whether something follows on its line.
+        self.breaks = self.breaks && rest_of_line.len() == part.len() && is_blank(part);
+        self.at = end;
+    }
+
+    fn range(&self, span: Span) -> Option<Range<usize>> {
+        let start = usize::try_from(span.offset).ok()?;
+        let end = start.checked_add(usize::try_from(span.len).ok()?)?;
+        (start >= self.at && end <= self.bytes.len()).then_some(start..end)
+    }
+}
+
+fn is_blank(bytes: &[u8]) -> bool {
+    bytes.iter().all(|byte| matches!(byte, b' ' | b'\t' | b'\r'))
 }
