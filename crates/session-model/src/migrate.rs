@@ -113,7 +113,8 @@ fn current_entry(session: &Session, number: EntryNo, record: &[u8]) -> Option<Ve
 
 /// Whether a message has the role that version 3 calls `custom`.
 fn is_hook_message(entry: &Entry, record: &[u8]) -> bool {
-    if entry.kind != EntryKind::Message || entry.message().is_none_or(|message| message.role != Role::Custom) {
+    if entry.kind != EntryKind::Message || entry.message().is_none_or(|message| message.role != Role::Custom)
+    {
         return false;
     }
     let record = String::from_utf8_lossy(record);
@@ -231,4 +232,150 @@ impl<'b, F: FnMut(&[u8])> LineWriter<'b, F> {
 
 fn is_blank(bytes: &[u8]) -> bool {
     bytes.iter().all(|byte| matches!(byte, b' ' | b'\t' | b'\r'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::agent_message::agent_messages;
+    use crate::error::ProblemKind;
+    use session_gen::{Shape, damage, generate};
+
+    #[track_caller]
+    fn check(rewrite: impl Fn(&[u8], &Session) -> Vec<u8>, file: &str, expected: &str) {
+        let (session, _) = Session::read(file.as_bytes()).expect("a session");
+        let rewritten = rewrite(file.as_bytes(), &session);
+        assert_eq!(String::from_utf8_lossy(&rewritten), expected);
+    }
+
+    #[test]
+    fn version_1_gets_ids_parents_and_kept_ids() {
+        let file = concat!(
+            "{\"type\":\"session\",\"id\":\"s\", \"cwd\":\"/\"}\r\n",
+            "{\"type\":\"message\",\"message\":{\"role\":\"user\",\"content\":\"a\",\"n\":1.0}}\n",
+            "junk\n",
+            "{\"type\":\"message\",\"message\":{\"role\":\"hookMessage\",\"content\":\"b\"}}\n",
+            "{\"type\":\"compaction\",\"summary\":\"s\",\"firstKeptEntryIndex\":2,\"tokensBefore\":1e3}\n",
+            "{\"type\":\"compaction\",\"summary\":\"s\",\"firstKeptEntryIndex\":9}",
+        );
+        let (session, _) = Session::read(file.as_bytes()).expect("a session");
+        let id = |entry| session.id(entry).to_owned();
+        let expected = format!(
+            concat!(
+                "{{\"type\":\"session\",\"id\":\"s\", \"cwd\":\"/\",\"version\":3}}\r\n",
+                "{{\"type\":\"message\",\"message\":{{\"role\":\"user\",\"content\":\"a\",\"n\":1.0}},\"id\":\"{0}\",\"parentId\":null}}\n",
+                "junk\n",
+                "{{\"type\":\"message\",\"message\":{{\"role\":\"custom\",\"content\":\"b\"}},\"id\":\"{1}\",\"parentId\":\"{0}\"}}\n",
+                "{{\"type\":\"compaction\",\"summary\":\"s\",\"tokensBefore\":1e3,\"id\":\"{2}\",\"parentId\":\"{1}\",\"firstKeptEntryId\":\"{1}\"}}\n",
+                "{{\"type\":\"compaction\",\"summary\":\"s\",\"id\":\"{3}\",\"parentId\":\"{2}\"}}",
+            ),
+            id(0),
+            id(1),
+            id(2),
+            id(3)
+        );
+        check(to_current, file, &expected);
+    }
+
+    #[test]
+    fn version_2_changes_only_its_header_and_hook_messages() {
+        let kept = "{\"type\":\"message\",\"id\":\"1\",\"parentId\":null,\"message\":{\"role\":\"user\",\"content\":\"hookMessage\"}}\n";
+        let hook = |role: &str| {
+            format!(
+                "{{\"type\":\"message\",\"id\":\"2\",\"parentId\":\"1\",\"message\":{{\"role\": \"{role}\",\"content\":[]}}}}\n"
+            )
+        };
+        check(
+            to_current,
+            &format!("{{\"type\":\"session\",\"version\":2,\"id\":\"s\"}}\n{kept}{}", hook("hookMessage")),
+            &format!("{{\"type\":\"session\",\"version\":3,\"id\":\"s\"}}\n{kept}{}", hook("custom")),
+        );
+    }
+
+    #[test]
+    fn recovered_records_get_lines_of_their_own() {
+        let header = "{\"type\":\"session\",\"version\":3,\"id\":\"s\"}";
+        let entry = |id: &str| format!("{{\"type\":\"custom\",\"id\":\"{id}\",\"parentId\":null}}");
+        let (a, b, c) = (entry("a"), entry("b"), entry("c"));
+        check(own_lines, &format!("{header}\n{a}{b}\n{c}"), &format!("{header}\n{a}\n{b}\n{c}"));
+        check(own_lines, &format!("{header}\n{a}  {b} \r\n"), &format!("{header}\n{a}  \n{b} \r\n"));
+        check(own_lines, &format!("{header}{a}"), &format!("{header}\n{a}"));
+        check(own_lines, &format!("\u{FEFF}{header}{a}"), &format!("\u{FEFF}{header}\n{a}"));
+        let torn = "{\"type\":\"custom\",\"x\":\"ab";
+        check(own_lines, &format!("{header}\n{torn}{a}\n"), &format!("{header}\n{torn}\n{a}\n"));
+        check(
+            own_lines,
+            &format!("{header}\n\0\0{a}{torn}{b}junk\n{c}\n"),
+            &format!("{header}\n\0\0\n{a}\n{torn}\n{b}\njunk\n{c}\n"),
+        );
+        check(own_lines, &format!("{header}\n{a}\n junk\n"), &format!("{header}\n{a}\n junk\n"));
+    }
+
+    #[test]
+    fn old_records_that_share_a_line_are_changed_and_parted() {
+        let file = concat!(
+            "{\"type\":\"session\",\"version\":2,\"id\":\"s\"}{\"type\":\"message\",\"id\":\"1\",\"parentId\":null,",
+            "\"message\":{\"role\":\"hookMessage\",\"content\":\"\"}} junk\n",
+        );
+        check(
+            to_current,
+            file,
+            concat!(
+                "{\"type\":\"session\",\"version\":3,\"id\":\"s\"}\n{\"type\":\"message\",\"id\":\"1\",\"parentId\":null,",
+                "\"message\":{\"role\":\"custom\",\"content\":\"\"}}\n junk\n",
+            ),
+        );
+    }
+
+    /// What a rewriting must not change: kinds, ids, parents, estimates and the context.
+    fn meaning(bytes: &[u8], session: &Session) -> (Vec<String>, Vec<String>) {
+        let entries = (0..session.entries.len() as EntryNo)
+            .map(|number| {
+                let entry = session.entry(number);
+                let parent = match entry.parent {
+                    Parent::Root => "root",
+                    Parent::Entry(parent) => session.id(parent),
+                    Parent::Missing(name) => session.name(name),
+                };
+                format!("{} {} {parent} {}", entry.kind.wire(), session.id(number), entry.estimate)
+            })
+            .collect();
+        let sequence = session.branch(None).effective();
+        let messages = agent_messages(&sequence, bytes).expect("the records are there");
+        (entries, messages.iter().map(|message| message.value.to_json()).collect())
+    }
+
+    #[track_caller]
+    fn keeps_its_meaning(file: &[u8], seed: u64) {
+        let Ok((session, problems)) = Session::read(file) else { return };
+        let rewritten = to_current(file, &session);
+        let (current, left) = Session::read(&rewritten).expect("still a session");
+        assert_eq!(meaning(file, &session), meaning(&rewritten, &current), "seed {seed}");
+        assert_eq!(current.header.version, 3);
+        assert_eq!(current.recovered, [], "seed {seed}");
+        assert_eq!(to_current(&rewritten, &current), rewritten, "seed {seed}");
+        let count = |problems: &[crate::error::Problem], kind| {
+            problems.iter().filter(|problem| problem.kind == kind).count()
+        };
+        for kind in [ProblemKind::InvalidUtf8, ProblemKind::NulRun, ProblemKind::MissingParent] {
+            assert!(count(&left, kind) >= count(&problems, kind).min(1), "seed {seed}");
+        }
+        let lines = own_lines(file, &session);
+        let lf_free = |bytes: &[u8]| bytes.iter().copied().filter(|byte| *byte != b'\n').collect::<Vec<u8>>();
+        assert_eq!(lf_free(&lines), lf_free(file), "seed {seed}");
+        if session.recovered.is_empty() {
+            assert_eq!(lines, file, "seed {seed}");
+        }
+    }
+
+    #[test]
+    fn rewritten_sessions_mean_the_same() {
+        for seed in 0..150 {
+            let mut shape = if seed % 2 == 0 { Shape::omp() } else { Shape::pi() };
+            shape.old_version = 0.8;
+            let file = generate(seed, &shape).replace("\"role\":\"custom\"", "\"role\":\"hookMessage\"");
+            keeps_its_meaning(file.as_bytes(), seed);
+            keeps_its_meaning(&damage(seed, file.as_bytes()), seed);
+        }
+    }
 }

@@ -176,11 +176,7 @@ mod tests {
 
     #[test]
     fn nothing_is_set_at_first() {
-        check(
-            &[],
-            Dialect::OhMyPi,
-            &format!(r#"{{"thinkingLevel":"off","models":{{}},{UNSET}}}"#),
-        );
+        check(&[], Dialect::OhMyPi, &format!(r#"{{"thinkingLevel":"off","models":{{}},{UNSET}}}"#));
         check(&[], Dialect::Pi, r#"{"thinkingLevel":"off","model":null}"#);
     }
 
