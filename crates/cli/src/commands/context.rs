@@ -82,7 +82,7 @@ pub enum Format {
 pub(crate) struct Context<'a> {
     pub(crate) sequence: &'a Sequence<'a>,
     pub(crate) messages: Vec<AgentMessage<'a>>,
-    pub(crate) state: Value<'static>,
+    pub(crate) state: Object<'static>,
 }
 
 /// Faults and notes that are said one by one; a broken session has thousands.
@@ -170,7 +170,7 @@ fn print(
             })
             .collect();
     }
-    let context = Context { sequence: &sequence, messages, state: State::of(&branch).to_value() };
+    let context = Context { sequence: &sequence, messages, state: State::of(&branch).to_json(session.dialect) };
     let mut bytes = Vec::new();
     match format {
         Format::Text => text::write(&context, app.printer.paint(), app.printer.is_terminal(), &mut bytes),
@@ -227,7 +227,7 @@ fn json(context: &Context<'_>, file: &SessionFile, bytes: &mut Vec<u8>) {
     object.set("sessionId", session.header.id.clone());
     let leaf = context.sequence.branch.last().map(|&leaf| Value::from(session.id(leaf).to_owned()));
     object.set("leafId", leaf.unwrap_or(Value::Null));
-    for (key, value) in context.state.as_object().into_iter().flat_map(Object::iter) {
+    for (key, value) in context.state.iter() {
         object.set(key.clone(), value.clone());
     }
     let messages = context.messages.iter().map(|message| message.value.clone()).collect();
