@@ -50,8 +50,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> Status {
     };
     let (globals, command) = (cli.globals, cli.command);
     let app = App::new(globals);
-    let result = panics::catch(|| command.run(&app));
-    let status = match result.and_then(|status| app.printer.flush().map(|()| status)) {
+    let status = match panics::catch(|| command.run(&app)) {
         Ok(status) => status,
         Err(error) => {
             app.printer.error(&error);

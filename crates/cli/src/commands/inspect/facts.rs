@@ -387,12 +387,18 @@ fn roles(session: &Session) -> Vec<RoleFacts> {
 
 fn tools(session: &Session) -> Vec<ToolFacts> {
     let mut tools: HashMap<NameNo, ToolFacts> = HashMap::new();
-    let mut of_call: HashMap<NameNo, NameNo> = HashMap::new();
     let mut without_name = ToolFacts { tool: "(unknown)".to_owned(), ..ToolFacts::default() };
-    for entry in &session.entries {
-        let Some(message) = entry.message() else { continue };
+    let messages = || session.entries.iter().filter_map(|entry| Some((entry, entry.message()?)));
+    // Results name their tool themselves; only for ones that do not are their calls looked up.
+    let is_nameless = |message: &MessageFacts| message.role == Role::ToolResult && message.tool.is_none();
+    let mut of_call: HashMap<NameNo, NameNo> = HashMap::new();
+    if messages().any(|(_, message)| is_nameless(message)) {
+        of_call.extend(
+            messages().flat_map(|(_, message)| message.calls.iter().map(|call| (call.id, call.tool))),
+        );
+    }
+    for (entry, message) in messages() {
         for call in &message.calls {
-            of_call.insert(call.id, call.tool);
             tools.entry(call.tool).or_default().calls += 1;
         }
         if message.role == Role::ToolResult {
@@ -461,9 +467,13 @@ fn compactions(session: &Session, branch: &[EntryNo]) -> Vec<CompactionRecord> {
     let mut records = Vec::new();
     for (at, &number) in branch.iter().enumerate() {
         let entry = session.entry(number);
-        places.entry(entry.id).or_insert(at);
         let Some(facts) = entry.compaction() else { continue };
-        let kept_from = facts.first_kept.and_then(|first| places.get(&first).copied());
+        if places.is_empty() {
+            places
+                .extend(branch.iter().enumerate().rev().map(|(at, &number)| (session.entry(number).id, at)));
+        }
+        let kept_from =
+            facts.first_kept.and_then(|first| places.get(&first).copied()).filter(|from| *from < at);
         records.push(CompactionRecord {
             id: session.id(number).to_owned(),
             time: entry.time_ms.map(iso),
