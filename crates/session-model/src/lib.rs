@@ -5,6 +5,7 @@
 //!         record    reader    branch   sequence             agent_message    model_message    wire
 //! ```
 
+pub mod agent_message;
 pub mod branch;
 pub mod dialect;
 pub mod entry;
@@ -13,6 +14,7 @@ pub mod execution_text;
 mod links;
 pub mod message;
 pub mod migrate;
+pub mod model_message;
 pub mod output_notice;
 pub mod prompts;
 pub mod reader;
@@ -20,6 +22,7 @@ pub mod record;
 pub mod scan;
 pub mod sequence;
 pub mod session;
+pub mod system;
 pub mod text;
 pub mod tidy;
 pub mod time;

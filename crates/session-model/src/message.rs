@@ -191,6 +191,8 @@ pub struct MessageFacts {
     pub is_error: bool,
     /// When a tool result was pruned, in milliseconds.
     pub pruned_at: Option<f64>,
+    /// What a pruned tool result is said to have cost before: the number in the notice that took its place.
+    pub pruned_tokens: Option<u64>,
     /// Whether an execution is excluded from the context.
     pub is_excluded: bool,
     /// Provider and model of an assistant message.
@@ -357,6 +359,7 @@ pub(crate) fn scan_message(
         Role::ToolResult => {
             facts.answers = Some(names.name(&Str::Raw(call_id).text()));
             facts.tool = tool.map(|tool| names.name(&Str::Raw(tool).text()));
+            facts.pruned_tokens = facts.pruned_at.and(preview).and_then(tokens_in_notice);
             if let Some((start, end)) = nested {
                 facts.nested_files = nested_files(whole.slice(start, end));
             }
@@ -397,6 +400,7 @@ impl MessageFacts {
             tool: None,
             is_error: false,
             pruned_at: None,
+            pruned_tokens: None,
             is_excluded: false,
             model: None,
             stop_reason: None,
@@ -515,6 +519,18 @@ fn scan_usage(walker: &mut Walker<'_>) -> Result<Option<Usage>, ScanError> {
         Ok(())
     })?;
     Ok(Some(usage))
+}
+
+/// What a pruned tool result says in place of its content (spec part 4).
+pub fn pruned_notice(tokens: u64) -> String {
+    format!("{NOTICE_START}{tokens}{NOTICE_END}")
+}
+
+const NOTICE_START: &str = "[Output truncated - ";
+const NOTICE_END: &str = " tokens]";
+
+fn tokens_in_notice(notice: &str) -> Option<u64> {
+    notice.strip_prefix(NOTICE_START)?.strip_suffix(NOTICE_END)?.parse().ok()
 }
 
 fn nested_files(json: &str) -> Box<[FileOp]> {

@@ -47,6 +47,7 @@ prompt_names! {
     BranchSummary = "compaction/branch-summary.md", "Asks for a summary of an abandoned branch.";
     BranchPreamble = "compaction/branch-summary-preamble.md", "Stands before a branch summary.";
     BranchContext = "compaction/branch-summary-context.md", "Wraps a branch summary for the model.";
+    AutoContinue = "system/auto-continue.md", "Asks the agent to go on after an automatic compaction.";
 }
 
 impl PromptName {

@@ -4,7 +4,7 @@ use crate::dialect::Dialect;
 use crate::entry::{
     CompactionFacts, ContextEditFacts, Entry, EntryKind, EntryNo, Facts, Header, NameNo, Parent, SummaryFacts,
 };
-use crate::error::{NotASession, Problem, ProblemKind};
+use crate::error::{NotASession, Problem, ProblemKind, RecordError};
 use crate::message::{MessageScan, Names, Role, calls_in, content_pieces, scan_message};
 use crate::migrate;
 use crate::record::{LineReader, RecordSink, Span};
@@ -88,6 +88,39 @@ impl SessionReader {
         let n_bytes = self.lines.n_bytes();
         self.records.finish(n_bytes, self.lines.n_lines())
     }
+}
+
+/// `session` with more records (see [`Session::with_records`]).
+pub(crate) fn continued(session: &Session, records: &[&str]) -> Result<Session, RecordError> {
+    let mut reader = RecordReader {
+        tokenizer: session.tokenizer,
+        header: Some(Header { version: 3, ..session.header.clone() }),
+        n_objects: 1,
+        dialect: Some(session.dialect),
+        entries: session.entries.clone(),
+        parents: session.entries.iter().map(|entry| session.parent_name(entry)).collect(),
+        names: session.names.clone(),
+        recovered: session.recovered.clone(),
+        ..RecordReader::default()
+    };
+    let (mut offset, mut line) = (session.n_bytes, session.n_lines);
+    for record in records {
+        line += 1;
+        let span = |start: usize, end: usize| Span {
+            line,
+            offset: offset + start as u64,
+            len: (end - start) as u64,
+        };
+        let unreadable =
+            |error: ScanError| RecordError { line, reason: format!("no JSON at byte {}", error.at) };
+        reader.record(record, 0, false, &span).map_err(unreadable)?;
+        offset += record.len() as u64 + 1;
+    }
+    let (mut continued, _) = reader
+        .finish(offset, line)
+        .map_err(|error| RecordError { line: session.header.span.line, reason: error.reason })?;
+    continued.dialect = session.dialect;
+    Ok(continued)
 }
 
 /// What stands at the top of a record.

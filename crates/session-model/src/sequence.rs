@@ -95,6 +95,25 @@ impl<'s> Sequence<'s> {
         sequence
     }
 
+    /// These entries as they are, edits and compactions among them not applied: what an abandoned branch was (spec 6.2).
+    pub fn of_entries(session: &'s Session, entries: Vec<EntryNo>) -> Self {
+        let mut sequence = Sequence {
+            session,
+            branch: entries.clone(),
+            compaction: None,
+            items: Vec::with_capacity(entries.len()),
+            problem: None,
+        };
+        for entry in entries {
+            let part = match session.entry(entry).kind {
+                EntryKind::Compaction => Part::Summary,
+                _ => Part::After,
+            };
+            sequence.extend(&[entry], part);
+        }
+        sequence
+    }
+
     /// Where on the branch the kept region of the compaction at `at` starts; `at` itself if nothing is kept.
     fn kept_start(&mut self, at: usize) -> usize {
         let session = self.session;

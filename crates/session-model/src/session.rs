@@ -14,7 +14,7 @@ use crate::value::Value;
 pub(crate) type NameSet = indexmap::IndexSet<Box<str>, foldhash::fast::RandomState>;
 
 /// A session file, read.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Session {
     /// The header.
     pub header: Header,
@@ -72,6 +72,15 @@ impl Session {
         reader.finish()
     }
 
+    /// The session as it would be with these records behind its last one, in the current version: what a writing command looks
+    /// at before it writes. Contents of the new entries are in no file yet.
+    ///
+    /// # Errors
+    /// A record that is no JSON object.
+    pub fn with_records(&self, records: &[&str]) -> Result<Session, RecordError> {
+        crate::reader::continued(self, records)
+    }
+
     /// The text of a name.
     pub fn name(&self, name: NameNo) -> &str {
         self.names.get_index(name.0 as usize).map_or("", |text| text)
@@ -95,6 +104,15 @@ impl Session {
     /// The entry with this id; of several the last.
     pub fn find(&self, id: &str) -> Option<EntryNo> {
         self.by_name(self.name_no(id)?)
+    }
+
+    /// The id that an entry names as its parent.
+    pub(crate) fn parent_name(&self, entry: &Entry) -> Option<NameNo> {
+        match entry.parent {
+            Parent::Root => None,
+            Parent::Entry(parent) => Some(self.entry(parent).id),
+            Parent::Missing(name) => Some(name),
+        }
     }
 
     pub(crate) fn by_name(&self, name: NameNo) -> Option<EntryNo> {

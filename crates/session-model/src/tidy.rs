@@ -1,7 +1,7 @@
 //! Tidies the text of a filled template: blank lines, line ends, tables (spec 2.3.2).
 
 /// The white space that JavaScript's `\s` and `trim` know: Unicode's, without U+0085 and with U+FEFF.
-pub(crate) fn is_js_space(c: char) -> bool {
+pub fn is_js_space(c: char) -> bool {
     c == '\u{feff}' || (c != '\u{85}' && c.is_whitespace())
 }
 

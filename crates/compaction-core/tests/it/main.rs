@@ -1,0 +1,6 @@
+//! Preparations and entries over small sessions written in shorthand, and over many generated ones.
+
+mod cases;
+mod maintenance;
+mod properties;
+mod sketch;

@@ -1,0 +1,192 @@
+//! Carries a plan out with a model: both parts of a split turn at once, folding where a request is too large (spec 5.3, 5.4).
+
+use std::sync::Mutex;
+
+use crate::cancel::Cancel;
+use crate::error::{Error, Failure, ProviderError};
+use crate::fold::{Capacity, estimate, windows};
+use crate::plan::{Chain, Job, Plan, clip, merge};
+use crate::provider::{ProgressFn, Request, Usage};
+use crate::request::Kind;
+use crate::retry::Candidates;
+
+/// The summaries of a compaction.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Summaries {
+    /// The summary without file blocks.
+    pub summary: String,
+    /// A few sentences.
+    pub short_summary: Option<String>,
+    /// What was asked for them.
+    pub requests: Vec<RequestReport>,
+    /// Parts that were longer than their limit and were cut.
+    pub cut: Vec<Kind>,
+}
+
+/// A request that was answered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RequestReport {
+    /// What it was for.
+    pub kind: Kind,
+    /// Position of the candidate that answered.
+    pub candidate: usize,
+    /// The model that answered.
+    pub model: String,
+    /// Tokens as the provider counted them.
+    pub usage: Usage,
+    /// Estimated tokens of the request.
+    pub estimated_prompt: u64,
+    /// What went wrong before.
+    pub failures: Vec<ProviderError>,
+}
+
+/// Whom to ask, and who may stop it.
+#[derive(Clone, Copy)]
+pub struct Asking<'a> {
+    /// The models.
+    pub candidates: &'a Candidates<'a>,
+    /// Stops all requests at once.
+    pub cancel: &'a Cancel,
+    /// Is told what happens.
+    pub progress: &'a ProgressFn<'a>,
+}
+
+/// Makes the summaries of a compaction.
+///
+/// # Errors
+/// Any request that fails: then there are no summaries (spec 5.2).
+pub fn summarize(job: &Job<'_>, plan: &Plan, asking: Asking<'_>) -> Result<Summaries, Error> {
+    let reports = Reports::default();
+    let run = |chain: &Chain| run_chain(job, chain, asking, &reports);
+    let (history, turn_prefix) = match (&plan.history, &plan.turn_prefix) {
+        (Some(history), Some(prefix)) => std::thread::scope(|scope| {
+            let prefix = scope.spawn(|| run(prefix));
+            let history = run(history);
+            let prefix = prefix.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            (Some(history), Some(prefix))
+        }),
+        (history, prefix) => (history.as_ref().map(run), prefix.as_ref().map(run)),
+    };
+    let history = match history.transpose()? {
+        Some(summary) => summary,
+        None => {
+            let kept = plan.without_history.as_deref().unwrap_or_default();
+            reports.clipped(Kind::History, kept, job.limit(Kind::History))
+        }
+    };
+    let summary = merge(&history, turn_prefix.transpose()?.as_deref());
+    let request = job.short_request(&plan.recent, &summary);
+    let short = ask(Kind::Short, &request, 0, asking, &reports)?;
+    let short = reports.clipped(Kind::Short, &short, job.limit(Kind::Short));
+    let Reports { requests, cut } = reports;
+    Ok(Summaries {
+        summary,
+        short_summary: Some(short),
+        requests: requests.into_inner().unwrap_or_default(),
+        cut: cut.into_inner().unwrap_or_default(),
+    })
+}
+
+/// Makes the summary of an abandoned branch.
+///
+/// # Errors
+/// Any request that fails.
+pub fn summarize_branch(job: &Job<'_>, chain: &Chain, asking: Asking<'_>) -> Result<Summaries, Error> {
+    let reports = Reports::default();
+    let summary = run_chain(job, chain, asking, &reports)?;
+    let Reports { requests, cut } = reports;
+    Ok(Summaries {
+        summary,
+        short_summary: None,
+        requests: requests.into_inner().unwrap_or_default(),
+        cut: cut.into_inner().unwrap_or_default(),
+    })
+}
+
+#[derive(Default)]
+struct Reports {
+    requests: Mutex<Vec<RequestReport>>,
+    cut: Mutex<Vec<Kind>>,
+}
+
+impl Reports {
+    fn clipped(&self, kind: Kind, summary: &str, limit: u64) -> String {
+        let (summary, was_cut) = clip(summary, limit);
+        if was_cut && let Ok(mut cut) = self.cut.lock() {
+            cut.push(kind);
+        }
+        summary
+    }
+}
+
+/// Asks window after window, each with the summary so far. After an overflow the rest is divided anew, into halves.
+fn run_chain(job: &Job<'_>, chain: &Chain, asking: Asking<'_>, reports: &Reports) -> Result<String, Error> {
+    let frame = job.frame(chain.kind);
+    let mut running = chain.previous.clone();
+    let mut capacity = chain.capacity;
+    let mut rest = &chain.messages[..];
+    let mut candidate = 0;
+    let mut is_first = true;
+    loop {
+        let open =
+            capacity.map(
+                |capacity| if is_first { capacity } else { Capacity { first: capacity.further, ..capacity } },
+            );
+        let window = windows(rest, open).swap_remove(0);
+        let request = frame.request(chain.kind, &window.transcript, running.as_deref());
+        match ask(chain.kind, &request, candidate, asking, reports) {
+            Ok(summary) => {
+                running = Some(reports.clipped(chain.kind, &summary, job.limit(chain.kind)));
+                rest = &rest[window.n_messages..];
+                is_first = false;
+                if rest.is_empty() {
+                    return Ok(running.unwrap_or_default());
+                }
+            }
+            Err(Error::Overflow { candidate: at, error }) => {
+                candidate = at;
+                let smaller = smaller(capacity, &window.transcript, &error);
+                capacity = Some(smaller.ok_or(Error::Overflow { candidate: at, error })?);
+            }
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// Half of what did not fit, down to the floor; `None` if that was at the floor.
+fn smaller(capacity: Option<Capacity>, transcript: &str, error: &ProviderError) -> Option<Capacity> {
+    let tokens = estimate(transcript);
+    let known = match error.failure {
+        // The share of the request that would have fitted, by the provider's own count.
+        Failure::Overflow { prompt_tokens: Some(prompt), window: Some(window) } if prompt > window => {
+            tokens as u128 * u128::from(window) / u128::from(prompt)
+        }
+        _ => u128::from(tokens),
+    };
+    let tried = u64::try_from(known).unwrap_or(tokens);
+    match capacity {
+        Some(capacity) => capacity.halved(),
+        None => Capacity { first: tried, further: tried }.halved(),
+    }
+}
+
+fn ask(
+    kind: Kind,
+    request: &Request,
+    first: usize,
+    asking: Asking<'_>,
+    reports: &Reports,
+) -> Result<String, Error> {
+    let answer = asking.candidates.complete_from(first, request, asking.cancel, asking.progress)?;
+    if let Ok(mut requests) = reports.requests.lock() {
+        requests.push(RequestReport {
+            kind,
+            candidate: answer.candidate,
+            model: answer.completion.model.clone(),
+            usage: answer.completion.usage,
+            estimated_prompt: estimate(&request.system) + estimate(&request.prompt),
+            failures: answer.failures,
+        });
+    }
+    Ok(answer.completion.text)
+}
