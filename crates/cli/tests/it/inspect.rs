@@ -47,6 +47,12 @@ models                       answers  failed  input  cached  cache write  output
 anthropic/claude-sonnet-4-5        2       0    250       0            0      25
 ";
     assert!(ran.stdout.starts_with(expected), "{}", ran.stdout);
+    let context = "
+context    4 messages of 5 entries on the branch, 1.1 kB
+tokens     155; 155 measured at 00000005, 20 estimated
+compact    nothing to compact: all of it would be kept
+";
+    assert!(ran.stdout.ends_with(context), "{}", ran.stdout);
 }
 
 #[test]
@@ -283,4 +289,32 @@ fn a_session_without_entries_is_shown() {
     assert_eq!(ran.quiet_status(), Some(0));
     assert!(ran.stdout.contains("context    0 messages of 0 entries on the branch, 0 B"), "{}", ran.stdout);
     assert_eq!(env.run(["inspect", "--tree", "a.jsonl"]).quiet_status(), Some(0));
+}
+
+#[test]
+fn what_the_next_compaction_would_do_follows_the_settings() {
+    let env = TestEnv::new();
+    env.write_settings(r#"{"compaction":{"keepRecentTokens":1}}"#);
+    let text = header() + &user("u1", "", "first") + &user("u2", "u1", "second") + &user("u3", "u2", "third");
+    env.write("a.jsonl", &text);
+    let ran = env.run(["inspect", "a.jsonl"]);
+    assert_eq!(ran.quiet_status(), Some(0));
+    let line = "compact    would summarise 2 messages (4 tokens) and keep 1 message (2 tokens) from line 4, entry u3\n";
+    assert!(ran.stdout.ends_with(line), "{}", ran.stdout);
+    let compaction = line_of_compaction("c1", "u3", "u3");
+    env.write("a.jsonl", text + &compaction);
+    let ran = env.run(["inspect", "a.jsonl", "--json"]);
+    assert_eq!(ran.json()[0]["nextCompaction"]["skipped"], json!("already_compacted"));
+    assert_eq!(
+        ran.json()[0]["compactions"],
+        json!([{"id": "c1", "time": "2026-01-02T03:04:28.000Z", "tokensBefore": 100.0, "summaryTokens": 1,
+            "firstKeptEntryId": "u3", "keptEntries": 1, "fromExtension": false}])
+    );
+    assert_eq!(ran.json()[0]["context"]["messages"], json!(2));
+}
+
+fn line_of_compaction(id: &str, parent: &str, kept: &str) -> String {
+    let rest =
+        format!(r#""type":"compaction","summary":"sum","firstKeptEntryId":"{kept}","tokensBefore":100"#);
+    line(id, parent, &rest)
 }
