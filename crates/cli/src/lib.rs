@@ -30,7 +30,7 @@ pub mod table;
 
 use app::App;
 use args::Cli;
-use exit::Status;
+use exit::{CommandError, Status};
 
 /// The command line as clap knows it, for documentation.
 pub fn command() -> clap::Command {
@@ -57,5 +57,9 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> Status {
             error.status()
         }
     };
-    if app.cancel.is_cancelled() { Status::Interrupted } else { status }
+    if app.cancel.is_cancelled() {
+        app.printer.error(&CommandError::interrupted());
+        return Status::Interrupted;
+    }
+    status
 }

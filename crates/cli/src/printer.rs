@@ -112,11 +112,6 @@ impl Printer {
         io::stdout().is_terminal()
     }
 
-    /// Columns of the terminal on standard output; 100 where there is none.
-    pub fn width(&self) -> usize {
-        terminal_size::terminal_size().map_or(100, |(width, _)| usize::from(width.0)).max(40)
-    }
-
     /// Writes data to standard output.
     ///
     /// # Errors

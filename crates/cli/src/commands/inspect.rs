@@ -88,7 +88,7 @@ pub fn run(app: &App, args: &InspectArgs) -> Result<Status, CommandError> {
             if args.tree {
                 inspection.add_tree(&session, app.globals.json);
             }
-            Ok(inspection)
+            Ok(if app.globals.json || in_depth { inspection } else { inspection.for_table() })
         },
         |item, result| {
             let streams = args.sort.is_none() && !args.reverse && (app.globals.json || in_depth);

@@ -353,6 +353,13 @@ impl Inspection {
         }
     }
 
+    /// Without the lists that a row of a table does not show: of a thousand sessions they would fill the memory.
+    pub(super) fn for_table(mut self) -> Inspection {
+        (self.tools, self.models, self.leaves, self.findings) =
+            (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        self
+    }
+
     /// Compactions of the file, on all branches.
     pub fn n_compactions(&self) -> u64 {
         self.entry_types.get(EntryKind::Compaction.wire()).copied().unwrap_or(0)

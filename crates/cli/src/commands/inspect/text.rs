@@ -82,7 +82,7 @@ impl Inspection {
                 table.row([it.tool.clone()].into_iter().chain(numbers).chain([bytes(it.bytes)]));
             }
             table.write(out, paint)?;
-            more(out, paint, self.tools.len(), "tool")?;
+            more(out, paint, self.tools.len(), "more tool")?;
         }
         if !self.models.is_empty() {
             writeln!(out)?;
@@ -101,7 +101,7 @@ impl Inspection {
                 table.row([it.model.clone()].into_iter().chain(numbers));
             }
             table.write(out, paint)?;
-            more(out, paint, self.models.len(), "model")?;
+            more(out, paint, self.models.len(), "more model")?;
         }
         Ok(())
     }
@@ -121,7 +121,7 @@ impl Inspection {
                 ]);
             }
             table.write(out, paint)?;
-            more(out, paint, self.leaves.len(), "leaf")?;
+            more(out, paint, self.leaves.len(), "more leaf")?;
             writeln!(out, "{}", paint.dim("* commands take this one unless --leaf names another"))?;
             if let Some(newest) = &self.newest_message_elsewhere {
                 let note = format!("the newest message, {}, is not on its branch", shown(newest));
@@ -194,7 +194,7 @@ impl Inspection {
             for problem in self.problems.iter().take(LIST) {
                 writeln!(out, "{}", shown(&problem.message))?;
             }
-            more(out, paint, self.problems.len(), "problem")?;
+            more(out, paint, self.problems.len(), "more problem")?;
         }
         if !self.findings.is_empty() {
             writeln!(out, "\n{}", paint.bold("would a provider take the context?"))?;
@@ -211,7 +211,7 @@ impl Inspection {
                     finding.line, finding.message
                 )?;
             }
-            more(out, paint, self.findings.len(), "finding")?;
+            more(out, paint, self.findings.len(), "more finding")?;
         }
         Ok(())
     }
@@ -245,7 +245,7 @@ fn more(out: &mut dyn Write, paint: Paint, length: usize, noun: &str) -> io::Res
     match length.saturating_sub(LIST) {
         0 => Ok(()),
         rest => {
-            writeln!(out, "{}", paint.dim(format_args!("… {} more, see --json", count(rest as u64, noun))))
+            writeln!(out, "{}", paint.dim(format_args!("… {}, see --json", count(rest as u64, noun))))
         }
     }
 }
