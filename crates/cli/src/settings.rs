@@ -17,6 +17,8 @@ mod agent_keys;
 mod file;
 mod flags;
 mod table;
+#[cfg(test)]
+mod tests;
 
 pub use flags::{BranchFlags, CompactionFlags, Flags, HookFlags, Override, PruneFlags, SummarizerFlags};
 pub use table::{HOOK_EVENTS, Kind, Row, TABLE};
