@@ -360,7 +360,7 @@ fn bodies_of_generated_sessions_are_valid() {
         let agent = agent_messages(&sequence, &file[..]).expect("the records are there");
         let messages: Vec<Value<'_>> =
             agent.into_iter().filter_map(|message| model_message(message.value, &prompts)).collect();
-        let models = messages.iter().filter_map(|message| message.text("model")).last();
+        let models = messages.iter().filter_map(|message| message.text("model")).next_back();
         let model = models.unwrap_or_default().into_owned();
         n_messages += messages.len();
         for format in WireFormat::ALL {
