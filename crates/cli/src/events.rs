@@ -44,8 +44,9 @@ impl<'a> Events<'a> {
         let target = match args.events.as_deref() {
             None => Target::Nowhere,
             Some(path) if path == Path::new("-") => Target::StandardOutput,
-            Some(path) => Target::File(Mutex::new(disk::open_log(path).map_err(|error| {
-                CommandError { kind: crate::exit::ErrorKind::Usage, ..CommandError::from(error) }
+            Some(path) => Target::File(Mutex::new(disk::open_log(path).map_err(|error| CommandError {
+                kind: crate::exit::ErrorKind::Usage,
+                ..CommandError::from(error)
             })?)),
         };
         Ok(Events { app, target })
@@ -62,14 +63,14 @@ impl<'a> Events<'a> {
         // Events accompany the work; whoever stops reading them does not stop it.
         let _ = match &self.target {
             Target::Nowhere => Ok(()),
-            Target::StandardOutput => {
-                self.app.printer.data(|out| out.write_all(line.as_bytes()).and_then(|()| out.flush())).map_err(|_| ())
-            }
-            Target::File(file) => file
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .write_all(line.as_bytes())
+            Target::StandardOutput => self
+                .app
+                .printer
+                .data(|out| out.write_all(line.as_bytes()).and_then(|()| out.flush()))
                 .map_err(|_| ()),
+            Target::File(file) => {
+                file.lock().unwrap_or_else(PoisonError::into_inner).write_all(line.as_bytes()).map_err(|_| ())
+            }
         };
     }
 }
@@ -99,7 +100,9 @@ impl FileEvents<'_> {
     /// What happens to a request.
     pub fn progress(&self, progress: Progress<'_>) {
         let event = match progress {
-            Progress::Asked { provider } => json!({"type": "progress", "stage": "asked", "provider": provider}),
+            Progress::Asked { provider } => {
+                json!({"type": "progress", "stage": "asked", "provider": provider})
+            }
             Progress::Received { provider, text, reasoning } => json!({
                 "type": "progress", "stage": "received", "provider": provider, "bytes": text, "reasoningBytes": reasoning
             }),
@@ -108,7 +111,8 @@ impl FileEvents<'_> {
                 "delayMs": wait.as_millis() as u64, "errorMessage": error.to_string()
             }),
             Progress::RetryEnd { attempt, error } => {
-                let mut event = json!({"type": "auto_retry_end", "success": error.is_none(), "attempt": attempt});
+                let mut event =
+                    json!({"type": "auto_retry_end", "success": error.is_none(), "attempt": attempt});
                 if let Some(error) = error {
                     event["finalError"] = json!(error.to_string());
                 }

@@ -32,11 +32,15 @@ pub fn entry(path: &Path, session: &Session, id: &str) -> Result<EntryNo, Comman
         return Ok(entry);
     }
     let entries = 0..session.entries.len() as EntryNo;
-    let mut found: Vec<EntryNo> = entries.filter(|&entry| !id.is_empty() && session.id(entry).starts_with(id)).collect();
+    let mut found: Vec<EntryNo> =
+        entries.filter(|&entry| !id.is_empty() && session.id(entry).starts_with(id)).collect();
     found.dedup_by_key(|entry| session.id(*entry));
     match found[..] {
         [only] => Ok(only),
-        [] => Err(CommandError::in_file(path, format!("no entry has the id \"{id}\"")).hint(leaves_hint(session))),
+        [] => {
+            Err(CommandError::in_file(path, format!("no entry has the id \"{id}\""))
+                .hint(leaves_hint(session)))
+        }
         _ => Err(CommandError::in_file(
             path,
             format!("{} have ids that begin with \"{id}\"", count(found.len() as u64, "entry")),
@@ -64,7 +68,8 @@ pub fn elsewhere(session: &Session, branch: &Branch<'_>) -> Option<String> {
         return None;
     }
     let leaves = session.leaves();
-    let of_newest = leaves.iter().rev().find(|&&leaf| session.branch(Some(leaf)).entries.contains(&newest))?;
+    let of_newest =
+        leaves.iter().rev().find(|&&leaf| session.branch(Some(leaf)).entries.contains(&newest))?;
     Some(format!(
         "the last entry {} is not on the branch with the newest message; for that give --leaf {}",
         session.id(branch.leaf()?),

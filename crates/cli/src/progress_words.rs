@@ -27,6 +27,8 @@ pub fn tell(app: &App, worker: &Worker<'_>, file: &Path, progress: Progress<'_>)
             app.printer.say(&format!("{file}: {error}; attempt {attempt} of {max_attempts} in {wait:.0} s"));
         }
         Progress::RetryEnd { .. } => {}
-        Progress::NextCandidate { error, next } => app.printer.say(&format!("{file}: {error}; now asking {next}")),
+        Progress::NextCandidate { error, next } => {
+            app.printer.say(&format!("{file}: {error}; now asking {next}"))
+        }
     }
 }

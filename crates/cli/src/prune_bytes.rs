@@ -3,7 +3,7 @@
 use pruning::apply::{pruned_at, pruned_record};
 use pruning::plan::PrunePlan;
 use session_model::branch::Branch;
-use session_model::session::{Records, Session};
+use session_model::session::Session;
 use session_model::text::shown;
 use session_model::validate::new_faults;
 
@@ -48,12 +48,9 @@ pub fn prune_bytes(
         let id = loaded.session.id(result.entry);
         let Some(entry) = session.find(id) else { continue };
         let span = session.entry(entry).span;
-        let text = base.text(span).map_err(|error| CommandError::from((&*file.path, error)))?;
-        // Bytes that are no UTF-8 could not be put back as they were, so such a record is left alone.
-        let Some(record) = pruned_record(&text, result, time).filter(|_| text.len() as u64 == span.len) else {
-            continue;
-        };
-        changes.push((span, record));
+        let start = span.offset as usize;
+        let old = &base[start..start + span.len as usize];
+        changes.extend(pruned_record(old, result, time).map(|record| (span, record)));
     }
     changes.sort_by_key(|(span, _)| span.offset);
     let mut bytes = Vec::with_capacity(base.len());
@@ -61,7 +58,7 @@ pub fn prune_bytes(
     for (span, record) in &changes {
         let start = span.offset as usize;
         bytes.extend_from_slice(&base[at..start]);
-        bytes.extend_from_slice(record.as_bytes());
+        bytes.extend_from_slice(record);
         at = start + span.len as usize;
     }
     bytes.extend_from_slice(&base[at..]);
@@ -70,8 +67,11 @@ pub fn prune_bytes(
     let faults = new_faults(&branch.effective(), &pruned.branch(leaf).effective());
     if let Some(fault) = faults.first() {
         let id = shown(pruned.id(fault.entry)).into_owned();
-        return Err(CommandError::in_file(&file.path, format!("pruning would leave {} at entry {id}", fault.kind))
-            .hint("nothing was written; please report this"));
+        return Err(CommandError::in_file(
+            &file.path,
+            format!("pruning would leave {} at entry {id}", fault.kind),
+        )
+        .hint("nothing was written; please report this"));
     }
     Ok(Pruned { bytes, session: pruned })
 }

@@ -4,7 +4,7 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
 use summarizer::cancel::Cancel;
-use summarizer::error::{Failure, ProviderError};
+use summarizer::error::{Failure, ProviderError, SetupError};
 use summarizer::models::{self, Model};
 use summarizer::plan::ModelLimits;
 use summarizer::provider::{
@@ -77,7 +77,7 @@ impl Source {
             SummarySource::Embedded => Source::Embedded,
             SummarySource::Models(names) => {
                 let providers: Result<Vec<_>, _> =
-                    names.iter().map(|name| provider::open(&setup(app, settings, name))).collect();
+                    names.iter().map(|name| provider::open(&setup(app, settings, name)?)).collect();
                 asked(providers?, names.iter().map(|name| models::find_named(name)).collect())
             }
             SummarySource::Remote(url) => {
@@ -121,15 +121,16 @@ impl Asked {
     }
 }
 
-fn setup(app: &App, settings: &Settings, name: &str) -> ModelSetup {
+fn setup(app: &App, settings: &Settings, name: &str) -> Result<ModelSetup, SetupError> {
     let provider = name.split_once('/').map_or(name, |(provider, _)| provider);
-    ModelSetup {
+    let key = app.env.text(&provider::key_variable(provider));
+    Ok(ModelSetup {
         model: name.to_owned(),
         base_url: settings.base_url(),
-        key: app.env.text(&provider::key_variable(provider)).map(Secret::new),
+        key: key.map(|key| Secret::new(&key)).transpose()?.flatten(),
         wire: None,
         limits: Limits::default(),
-    }
+    })
 }
 
 /// Lets so many requests through at the same time, whatever number of files is worked on.

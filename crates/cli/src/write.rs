@@ -44,7 +44,9 @@ impl WriteArgs {
     /// There are several sessions, or the folder is not there.
     pub fn check(&self, n_files: usize) -> Result<(), CommandError> {
         if self.output.is_some() && n_files > 1 {
-            return Err(CommandError::usage("--output is for one session").hint("use --output-dir for several"));
+            return Err(
+                CommandError::usage("--output is for one session").hint("use --output-dir for several")
+            );
         }
         for folder in self.output_dir.iter().chain(&self.backup_dir) {
             if !folder.is_dir() {
@@ -109,7 +111,10 @@ pub fn settle(app: &App, file: &SessionFile, time_ms: i64) -> Result<(), Command
         }
     };
     said(settled.torn_bytes, "that an interrupted write had left behind were removed");
-    said(settled.carried_bytes, "that an agent had written to the file before it was replaced were carried over");
+    said(
+        settled.carried_bytes,
+        "that an agent had written to the file before it was replaced were carried over",
+    );
     Ok(())
 }
 
@@ -223,7 +228,11 @@ fn keeps_every_entry(old: &Session, new: &Path) -> Result<(), String> {
     .map_err(|error| error.to_string())?;
     let (new, _) = reader.finish().map_err(|error| format!("the new file is no session: {error}"))?;
     if new.entries.len() < old.entries.len() {
-        return Err(format!("the new file has {} entries, the old one {}", new.entries.len(), old.entries.len()));
+        return Err(format!(
+            "the new file has {} entries, the old one {}",
+            new.entries.len(),
+            old.entries.len()
+        ));
     }
     let lost = (0..old.entries.len() as u32).map(|entry| old.id(entry)).find(|id| !new.has_id(id));
     lost.map_or(Ok(()), |id| Err(format!("entry {id} is missing in the new file")))
@@ -233,7 +242,10 @@ fn keeps_every_entry(old: &Session, new: &Path) -> Result<(), String> {
 fn writers_warning(writers: &Writers) -> Option<String> {
     let pids: Vec<String> = writers.pids.iter().map(u32::to_string).collect();
     (!pids.is_empty()).then(|| {
-        format!("process {} has the session open: the agent sees the change when it opens the session again", pids.join(", "))
+        format!(
+            "process {} has the session open: the agent sees the change when it opens the session again",
+            pids.join(", ")
+        )
     })
 }
 

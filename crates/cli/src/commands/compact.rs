@@ -20,8 +20,7 @@ mod facts;
 mod made;
 mod one;
 
-pub use facts::Maintenance;
-pub(crate) use facts::RequestFacts;
+pub use facts::{Maintenance, RequestFacts};
 pub(crate) use made::request_facts;
 
 /// Append a compaction: a summary takes the place of the older part of the context
@@ -82,7 +81,8 @@ pub fn run(app: &App, args: &CompactArgs) -> Result<Status, CommandError> {
     let settings = app.settings(&[&args.compaction, &args.prune, &args.summarizer, &args.hooks])?;
     let source = Source::open(app, &settings)?;
     let prompts = prompts::load(settings.prompts_dir(&app.env).as_deref())?;
-    let stdin = if args.write.output.is_some() || args.write.dry_run { Stdin::Allowed } else { Stdin::Refused };
+    let stdin =
+        if args.write.output.is_some() || args.write.dry_run { Stdin::Allowed } else { Stdin::Refused };
     let items = discover(app, &args.paths, stdin, Without::Nothing)?;
     args.write.check(items.len())?;
     let events = Events::open(app, &args.events)?;
@@ -109,7 +109,8 @@ pub fn run(app: &App, args: &CompactArgs) -> Result<Status, CommandError> {
             reporter.take(item, result)
         },
     )?;
-    if has_done && matches!(source, Source::Embedded) && settings.get("models.summarizer").value != "embedded" {
+    if has_done && matches!(source, Source::Embedded) && settings.get("models.summarizer").value != "embedded"
+    {
         app.printer.say("the embedded summarizer was used; for a model's summary give --model NAME/ID (see sesstool models)");
     }
     Ok(reporter.status(args.skip.fail_on_skip))

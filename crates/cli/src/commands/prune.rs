@@ -182,7 +182,12 @@ pub fn run(app: &App, args: &PruneArgs) -> Result<Status, CommandError> {
         now_ms: stamp::now_ms(&app.env)?,
     };
     let mut reporter = Reporter::new(app, false);
-    batch::map(app, &items, |file, worker| work.one(file, worker), |item, result| reporter.take(item, result))?;
+    batch::map(
+        app,
+        &items,
+        |file, worker| work.one(file, worker),
+        |item, result| reporter.take(item, result),
+    )?;
     Ok(reporter.status(args.skip.fail_on_skip))
 }
 
@@ -295,7 +300,8 @@ impl Work<'_> {
         plan: &PrunePlan,
         written: Option<(WriteReport, i64)>,
     ) -> Outcome<Prune> {
-        let (report, saved) = written.map_or((WriteReport::default(), None), |(report, saved)| (report, Some(saved)));
+        let (report, saved) =
+            written.map_or((WriteReport::default(), None), |(report, saved)| (report, Some(saved)));
         let named = |path: std::path::PathBuf| path.to_string_lossy().into_owned();
         let facts = Prune {
             dry_run: self.args.write.dry_run,

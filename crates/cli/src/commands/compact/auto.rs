@@ -5,13 +5,13 @@ use std::borrow::Cow;
 use compaction_core::compaction_entry::CompactionEntry;
 use compaction_core::maintenance::{self, Leave, Overflow, Reason, Rest, Step};
 use compaction_core::usage::context_tokens;
+use serde_json::json;
 use session_model::branch::Branch;
 use session_model::dialect::Dialect;
 use session_model::entry::{Parent, Stamp};
 use session_model::prompts::PromptName;
 use session_model::session::Session;
 use session_model::value::{Object, Value};
-use serde_json::json;
 
 use super::facts::{Maintenance, PrunedFacts, PrunedOnly};
 use super::one::{Subject, Work, skip};
@@ -107,8 +107,7 @@ impl Work<'_> {
         let Pruned { bytes, session } = prune_bytes(file, loaded, &branch, &plan, self.now_ms, self.read)?;
         let leaf = branch.leaf().and_then(|leaf| session.find(loaded.session.id(leaf)));
         let pruned_branch = session.branch(leaf);
-        let facts =
-            PrunedFacts { results: plan.candidates().count(), tokens_saved: plan.savings };
+        let facts = PrunedFacts { results: plan.candidates().count(), tokens_saved: plan.savings };
         let sequence = pruned_branch.effective();
         match maintenance::due(&sequence, &self.compaction, window, false) {
             Some(reason) => {
@@ -232,10 +231,13 @@ impl Work<'_> {
         let session = subject.session;
         let make = |stamp: &Stamp| {
             let mut message = Object::new();
-            message.set("role", match session.dialect {
-                Dialect::Pi => "user",
-                Dialect::OhMyPi => "developer",
-            });
+            message.set(
+                "role",
+                match session.dialect {
+                    Dialect::Pi => "user",
+                    Dialect::OhMyPi => "developer",
+                },
+            );
             let mut block = Object::new();
             block.set("type", "text");
             block.set("text", prompt.clone());
@@ -284,7 +286,8 @@ fn result_of(entry: &CompactionEntry) -> serde_json::Value {
     for name in ["summary", "shortSummary", "firstKeptEntryId", "tokensBefore", "details"] {
         if let Some(value) = entry.value.get(name) {
             // What is printed as JavaScript prints it is JSON, unless it holds half of a surrogate pair.
-            let value = serde_json::from_str(&value.to_json()).unwrap_or_else(|_| value.as_str().as_deref().into());
+            let value =
+                serde_json::from_str(&value.to_json()).unwrap_or_else(|_| value.as_str().as_deref().into());
             result.insert(name.to_owned(), value);
         }
     }

@@ -21,10 +21,7 @@ pub(super) enum Before {
     /// That theirs is taken.
     Given(GivenCompaction),
     /// That it is made, with these additions.
-    Made {
-        options: RequestOptions,
-        preserve_data: Option<Value<'static>>,
-    },
+    Made { options: RequestOptions, preserve_data: Option<Value<'static>> },
 }
 
 /// What is known when hooks are asked.
@@ -135,8 +132,10 @@ fn entries<R: Records + ?Sized>(
     for &entry in &preparation.sequence.branch {
         let span = session.entry(entry).span;
         let text = records.text(span)?;
-        let value = Value::parse(&text)
-            .map_err(|_| RecordError { line: span.line, reason: "the record is no longer JSON".to_owned() })?;
+        let value = Value::parse(&text).map_err(|_| RecordError {
+            line: span.line,
+            reason: "the record is no longer JSON".to_owned(),
+        })?;
         entries.push(value.into_owned());
     }
     Ok(Value::Array(entries))
@@ -156,7 +155,9 @@ fn given_compaction(file: &SessionFile, given: &Value<'_>) -> Result<GivenCompac
             .get("tokensBefore")
             .and_then(Value::as_number)
             .filter(|tokens| tokens.is_finite())
-            .ok_or_else(|| wrong(file, Event::BeforeCompact, "its compaction has no number \"tokensBefore\""))?,
+            .ok_or_else(|| {
+                wrong(file, Event::BeforeCompact, "its compaction has no number \"tokensBefore\"")
+            })?,
         details: given.get("details").filter(|details| !details.is_null()).cloned().map(Value::into_owned),
         preserve_data: given
             .get("preserveData")

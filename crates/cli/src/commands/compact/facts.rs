@@ -173,6 +173,20 @@ pub struct RequestFacts {
     pub failures: Vec<String>,
 }
 
+impl RequestFacts {
+    /// A request that would be made.
+    pub(crate) fn planned(request: crate::fold_estimate::EstimatedRequest) -> RequestFacts {
+        RequestFacts {
+            kind: request.kind.name(),
+            model: None,
+            estimated_prompt_tokens: request.prompt,
+            prompt_tokens: None,
+            output_tokens: None,
+            failures: Vec::new(),
+        }
+    }
+}
+
 /// What pruning did before the compaction.
 #[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -217,7 +231,12 @@ impl Compaction {
         write!(out, "{}: {done} {about}{}", paint.bold(name), count(self.tokens_before, "token"))?;
         match (self.estimate_after, self.dry_run) {
             (Some(after), _) if !self.is_measured => writeln!(out, " to about {}", grouped(after))?,
-            (Some(after), _) => writeln!(out, "; estimated {} before, {} after", grouped(self.estimate_before), grouped(after))?,
+            (Some(after), _) => writeln!(
+                out,
+                "; estimated {} before, {} after",
+                grouped(self.estimate_before),
+                grouped(after)
+            )?,
             (None, _) => writeln!(out, "; about {} stay verbatim", grouped(self.kept_tokens))?,
         }
         let messages = |n: usize| count(n as u64, "message");

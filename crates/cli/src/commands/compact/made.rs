@@ -83,17 +83,7 @@ impl Work<'_> {
             .fold((0, 0), |(prompt, output), request| (prompt + request.prompt, output + request.output));
         Ok(Made {
             summarizer: self.source.name(),
-            requests: requests
-                .iter()
-                .map(|request| RequestFacts {
-                    kind: request.kind.name(),
-                    model: None,
-                    estimated_prompt_tokens: request.prompt,
-                    prompt_tokens: None,
-                    output_tokens: None,
-                    failures: Vec::new(),
-                })
-                .collect(),
+            requests: requests.into_iter().map(RequestFacts::planned).collect(),
             price: asked.estimated_price(prompt, output),
             ..Made::default()
         })
@@ -127,7 +117,8 @@ impl Work<'_> {
             crate::progress_words::tell(self.app, worker, &file.path, progress);
         };
         let asking = Asking { candidates: &candidates, cancel: worker.cancel, progress: &progress };
-        let summaries = summarize(&job, &plan, asking).map_err(|error| CommandError::from((&*file.path, error)))?;
+        let summaries =
+            summarize(&job, &plan, asking).map_err(|error| CommandError::from((&*file.path, error)))?;
         let mut made = from_summaries(asked, summaries);
         if self.args.facts > 0 {
             let all: Vec<_> = material.history.iter().chain(&material.turn_prefix).cloned().collect();
@@ -184,7 +175,9 @@ fn from_summaries(asked: &Asked, summaries: Summaries) -> Made {
     models.dedup();
     let cut = summaries.cut.iter().map(|kind| match kind {
         Kind::History => "the summary was longer than its limit and was cut".to_owned(),
-        Kind::TurnPrefix => "the summary of the turn's first part was longer than its limit and was cut".to_owned(),
+        Kind::TurnPrefix => {
+            "the summary of the turn's first part was longer than its limit and was cut".to_owned()
+        }
         Kind::Short => "the short summary was longer than its limit and was cut".to_owned(),
         Kind::Branch => "the branch summary was longer than its limit and was cut".to_owned(),
     });

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use compaction_core::compaction_entry::{self, CompactionEntry, Content, FinishError, Previous, finish};
+use compaction_core::compaction_entry::{self, CompactionEntry, Content, FinishError, finish};
 use compaction_core::preparation::{Preparation, Skip, prepare};
 use compaction_core::settings::CompactionSettings;
 use pruning::settings::PruneSettings;
@@ -11,11 +11,11 @@ use session_model::error::RecordError;
 use session_model::prompts::Prompts;
 use session_model::sequence::Item;
 use session_model::session::Session;
-use session_model::value::{Object, Value};
+use session_model::value::Object;
 
 use super::CompactArgs;
 use super::before::{self, Before, Known};
-use super::facts::{Compaction, ExplainedEntry, Explanation, Maintenance};
+use super::facts::{Compaction, ExplainedEntry, Explanation, Maintenance, PrunedFacts};
 use super::made::{Made, Wanted};
 use crate::app::App;
 use crate::batch::Worker;
@@ -77,7 +77,9 @@ impl Work<'_> {
         loop {
             match self.attempt(file, worker) {
                 Err(error)
-                    if error.kind == ErrorKind::Changed && attempt < ATTEMPTS && matches!(self.source, Source::Embedded) =>
+                    if error.kind == ErrorKind::Changed
+                        && attempt < ATTEMPTS
+                        && matches!(self.source, Source::Embedded) =>
                 {
                     attempt += 1;
                 }
@@ -130,8 +132,7 @@ impl Work<'_> {
         let previous = compaction_entry::previous(&sequence, records).map_err(at(file))?;
         let hooks = Hooks { settings: self.settings, file: &file.path, cancel: worker.cancel };
         let instructions = self.args.instructions.as_deref();
-        let known =
-            Known { preparation: &preparation, previous: previous.as_ref(), instructions, records };
+        let known = Known { preparation: &preparation, previous: previous.as_ref(), instructions, records };
         if self.args.write.dry_run {
             return self.dry_run(subject, &known);
         }
@@ -145,11 +146,8 @@ impl Work<'_> {
                 (Content::Given(given), made)
             }
             Before::Made { options, preserve_data } => {
-                let wanted = Wanted {
-                    preparation: &preparation,
-                    previous: previous.as_ref(),
-                    options: &options,
-                };
+                let wanted =
+                    Wanted { preparation: &preparation, previous: previous.as_ref(), options: &options };
                 let mut made = self.make(file, records, &wanted, worker, &events)?;
                 let summary = std::mem::take(&mut made.summary);
                 (Content::Made { summary, short_summary: made.short_summary.clone(), preserve_data }, made)

@@ -112,7 +112,8 @@ fn block<'m>(block: &'m Value<'_>) -> (Option<String>, Cow<'m, str>) {
     match &*kind {
         "text" => (None, block.text("text").unwrap_or_default()),
         "thinking" => {
-            let label = if block.get("thinkingSignature").is_some() { "thinking (signed):" } else { "thinking:" };
+            let label =
+                if block.get("thinkingSignature").is_some() { "thinking (signed):" } else { "thinking:" };
             (Some(label.to_owned()), block.text("thinking").unwrap_or_default())
         }
         "toolCall" => {
