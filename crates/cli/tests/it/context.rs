@@ -35,7 +35,7 @@ fn text_titles_each_message() {
     ── 001 user  00000002  4 tokens
     What is in src?
 
-    ── 002 assistant  00000003  10 tokens  anthropic/claude-sonnet-4-5
+    ── 002 assistant  00000003  9 tokens  anthropic/claude-sonnet-4-5
     Let me look.
     call bash (call_1):
     {"command":"ls src"}
