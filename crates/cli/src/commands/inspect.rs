@@ -13,6 +13,7 @@ use crate::session_file::ReadOptions;
 use crate::table::Table;
 
 mod facts;
+mod gather;
 mod text;
 mod tree;
 

@@ -11,7 +11,7 @@ use session_model::session::Session;
 use session_model::text::shown;
 use session_model::time::iso;
 
-use super::facts::{Links, what};
+use super::gather::{Links, what};
 use crate::figures::{self, count};
 use crate::printer::Paint;
 
