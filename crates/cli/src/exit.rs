@@ -44,6 +44,8 @@ impl From<Status> for ExitCode {
 pub enum ErrorKind {
     /// One file, or the one thing that was asked for, failed.
     Failed,
+    /// A session has changed since it was read; reading it anew may help.
+    Changed,
     /// The command line or the settings are wrong, or there is nothing that could be run.
     Usage,
     /// The user stopped it.
@@ -111,7 +113,7 @@ impl CommandError {
     /// The status of a run that this error ended.
     pub fn status(&self) -> Status {
         match self.kind {
-            ErrorKind::Failed => Status::SomeFailed,
+            ErrorKind::Failed | ErrorKind::Changed => Status::SomeFailed,
             ErrorKind::Usage => Status::Usage,
             ErrorKind::Interrupted => Status::Interrupted,
             ErrorKind::PipeClosed => Status::Done,
@@ -134,7 +136,11 @@ impl From<DiskError> for CommandError {
             DiskError::NotAFile { .. } => Some("a pipe can be given as - on standard input"),
             other => other.hint(),
         };
-        CommandError::new(error.to_string()).maybe_hint(hint)
+        let kind = match &error {
+            DiskError::Changed { .. } => ErrorKind::Changed,
+            _ => ErrorKind::Failed,
+        };
+        CommandError { kind, ..CommandError::new(error.to_string()).maybe_hint(hint) }
     }
 }
 

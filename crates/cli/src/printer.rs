@@ -159,7 +159,7 @@ impl Printer {
         match error.kind {
             ErrorKind::PipeClosed => {}
             ErrorKind::Interrupted => self.talk(&error.message),
-            ErrorKind::Failed | ErrorKind::Usage => {
+            ErrorKind::Failed | ErrorKind::Changed | ErrorKind::Usage => {
                 self.talk(&format!("{} {}", self.err_paint.alarm("error:"), error.message));
                 if let Some(hint) = &error.hint {
                     self.talk(&format!("{} {hint}", self.err_paint.accent("hint:")));

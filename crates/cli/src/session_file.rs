@@ -110,6 +110,16 @@ impl SessionFile {
         Ok(Loaded { bytes, session, problems })
     }
 
+    /// Reads the index of bytes that this file would have.
+    ///
+    /// # Errors
+    /// They are no session.
+    pub fn parse(&self, bytes: &[u8], options: ReadOptions) -> Result<Session, CommandError> {
+        let mut reader = SessionReader::new(options.tokenizer);
+        reader.push(bytes);
+        self.finish(reader, options).map(|(session, _)| session)
+    }
+
     fn finish(
         &self,
         reader: SessionReader,

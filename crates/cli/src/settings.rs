@@ -20,7 +20,7 @@ mod table;
 #[cfg(test)]
 mod tests;
 
-pub use flags::{CompactionFlags, Flags, HookFlags, Override, PruneFlags, SummarizerFlags};
+pub use flags::{BranchFlags, CompactionFlags, Flags, HookFlags, Override, PruneFlags, SummarizerFlags};
 pub use table::{HOOK_EVENTS, Kind, Row, TABLE};
 
 /// Every setting with its value and where that comes from.

@@ -1,6 +1,6 @@
 //! From a plan to changed records, or to context edits that say the same (spec part 4).
 
-use session_model::edit::set_fields;
+use session_model::edit::{FieldChange, change_bytes};
 use session_model::entry::{EntryNo, Stamp};
 use session_model::message::pruned_notice;
 use session_model::session::Session;
@@ -9,13 +9,14 @@ use session_model::value::{Object, Value};
 use crate::plan::{PrunePlan, ToolResult};
 
 /// The record of a blanked tool result, every other byte of it kept; `None` if it is no record of a message.
-pub fn pruned_record(record: &str, result: &ToolResult, pruned_at_ms: i64) -> Option<String> {
+pub fn pruned_record(record: &[u8], result: &ToolResult, pruned_at_ms: i64) -> Option<Vec<u8>> {
     let content = notice_blocks(result).to_json();
-    set_fields(
-        record,
-        &[(&["message", "content"], &content), (&["message", "prunedAt"], &pruned_at_ms.to_string())],
-    )
-    .ok()
+    let time = pruned_at_ms.to_string();
+    let edits = [
+        (&["message", "content"][..], FieldChange::Set(&content)),
+        (&["message", "prunedAt"][..], FieldChange::Set(&time)),
+    ];
+    change_bytes(record, &edits).ok()
 }
 
 /// The time that blanked results get: never earlier than the newest entry (spec 3.2).

@@ -8,6 +8,7 @@
 pub mod agent_message;
 pub mod branch;
 pub mod dialect;
+pub mod edit;
 pub mod entry;
 pub mod error;
 pub mod execution_text;
@@ -22,6 +23,7 @@ pub mod record;
 pub mod scan;
 pub mod sequence;
 pub mod session;
+pub mod state;
 pub mod system;
 pub mod text;
 pub mod tidy;

@@ -186,7 +186,7 @@ fn blank(text: &str) -> usize {
 }
 
 /// The offset in `bytes` of what stands at `lossy` in their lossy decoding.
-fn original_offset(bytes: &[u8], lossy: usize) -> usize {
+pub(crate) fn original_offset(bytes: &[u8], lossy: usize) -> usize {
     let (mut seen, mut original) = (0, 0);
     for chunk in bytes.utf8_chunks() {
         if lossy <= seen + chunk.valid().len() {

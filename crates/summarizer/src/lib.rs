@@ -6,6 +6,7 @@
 //! ```
 
 pub mod cancel;
+pub mod embedded;
 pub mod error;
 pub mod fold;
 pub mod material;

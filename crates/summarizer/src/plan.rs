@@ -14,7 +14,7 @@ use crate::request::{Frame, Kind, RequestOptions};
 use crate::transcript::{join, parts};
 
 /// What stands for the history of a split turn that has none, in the words of the live agents (spec 3.5).
-const NO_HISTORY: &str = "No prior history.";
+pub const NO_HISTORY: &str = "No prior history.";
 
 /// What is known of the models that are asked: of several the least, so that each can take every request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -7,10 +7,16 @@ use crate::app::App;
 use crate::exit::{CommandError, Status};
 use crate::report::Record;
 
+pub mod branch;
+pub mod check;
+pub mod compact;
 pub mod completions;
+pub mod context;
 pub mod inspect;
 pub mod man;
 pub mod models;
+pub mod prompt;
+pub mod prune;
 pub mod schema;
 pub mod settings;
 pub mod undo;
@@ -19,7 +25,13 @@ pub mod undo;
 #[derive(Debug, Subcommand)]
 #[expect(missing_docs, reason = "the documentation of its arguments is that of a variant, and its help text")]
 pub enum Command {
+    Compact(compact::CompactArgs),
+    Prune(prune::PruneArgs),
+    Context(context::ContextArgs),
     Inspect(inspect::InspectArgs),
+    Check(check::CheckArgs),
+    Prompt(prompt::PromptArgs),
+    Branch(branch::BranchArgs),
     Undo(undo::UndoArgs),
     Settings(settings::SettingsArgs),
     Models(models::ModelsArgs),
@@ -35,6 +47,12 @@ impl Command {
     /// What ends the whole run; the failure of one file among several does not.
     pub fn run(self, app: &App) -> Result<Status, CommandError> {
         match self {
+            Command::Compact(args) => compact::run(app, &args),
+            Command::Prune(args) => prune::run(app, &args),
+            Command::Context(args) => context::run(app, &args),
+            Command::Check(args) => check::run(app, &args),
+            Command::Branch(args) => branch::run(app, &args),
+            Command::Prompt(args) => prompt::run(app, &args),
             Command::Inspect(args) => inspect::run(app, &args),
             Command::Undo(args) => undo::run(app, &args),
             Command::Settings(args) => settings::run(app, &args),
@@ -49,8 +67,13 @@ impl Command {
 /// The schema of one line of `--json`, by command.
 pub(crate) fn schemas() -> Vec<(&'static str, Schema)> {
     vec![
+        ("branch", schema_for!(Record<branch::Branching>)),
+        ("check", schema_for!(Record<check::Check>)),
+        ("compact", schema_for!(Record<compact::Maintenance>)),
         ("inspect", schema_for!(Record<inspect::Inspection>)),
         ("models", schema_for!(models::ModelRecord)),
+        ("prompt", schema_for!(Record<prompt::PromptFacts>)),
+        ("prune", schema_for!(Record<prune::Prune>)),
         ("settings", schema_for!(settings::SettingRecord)),
         ("undo", schema_for!(Record<undo::Undo>)),
     ]

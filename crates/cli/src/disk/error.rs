@@ -40,6 +40,12 @@ pub enum DiskError {
         /// The file.
         path: PathBuf,
     },
+    /// The file that was to be made is there already.
+    #[error("{}: the file exists", path.display())]
+    Exists {
+        /// The file.
+        path: PathBuf,
+    },
     /// Something wrote to the file, or put another in its place, since it was read.
     #[error("{}: the file has changed since it was read", path.display())]
     Changed {
@@ -110,6 +116,7 @@ impl DiskError {
             Self::HardLinked { .. } => {
                 Some("remove the other names, or use --force to replace only this one")
             }
+            Self::Exists { .. } => Some("name another file, or use --force to overwrite it"),
             Self::ReadOnly { .. } => Some("chmod u+w the file if it may be changed"),
             Self::Refused { .. } => Some("the file is untouched; please report this"),
             Self::CannotUndo { .. } => {

@@ -5,6 +5,7 @@
 #![expect(clippy::disallowed_methods, reason = "this module is the owner of file access")]
 
 mod append;
+mod create;
 mod error;
 mod fault;
 mod guard;
@@ -20,6 +21,7 @@ mod tests;
 mod undo;
 
 pub use append::{Written, append};
+pub use create::{create, open_log};
 pub use error::DiskError;
 pub use guard::{Fingerprint, Intent, Target};
 pub use live_writer::Writers;
