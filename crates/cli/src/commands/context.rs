@@ -170,7 +170,8 @@ fn print(
             })
             .collect();
     }
-    let context = Context { sequence: &sequence, messages, state: State::of(&branch).to_json(session.dialect) };
+    let context =
+        Context { sequence: &sequence, messages, state: State::of(&branch).to_json(session.dialect) };
     let mut bytes = Vec::new();
     match format {
         Format::Text => text::write(&context, app.printer.paint(), app.printer.is_terminal(), &mut bytes),

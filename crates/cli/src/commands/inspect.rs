@@ -8,6 +8,7 @@ use crate::batch;
 use crate::discover::{Item, Stdin, Without, discover};
 use crate::exit::{CommandError, Status};
 use crate::figures;
+use crate::leaf;
 use crate::report::{Outcome, Reporter, named};
 use crate::session_file::ReadOptions;
 use crate::table::Table;
@@ -32,6 +33,9 @@ pub struct InspectArgs {
     /// Which sessions.
     #[command(flatten)]
     pub paths: PathArgs,
+    /// Look at the branch that ends at this entry, instead of at the last of the file
+    #[arg(long, value_name = "ID")]
+    pub leaf: Option<String>,
     /// Print the tree of entries, long chains folded
     #[arg(short, long)]
     pub tree: bool,
@@ -75,7 +79,6 @@ pub fn run(app: &App, args: &InspectArgs) -> Result<Status, CommandError> {
     let settings = app.settings(&[])?;
     let options =
         ReadOptions { tokenizer: settings.tokenizer(), dialect: app.globals.dialect.map(Into::into) };
-    let compaction = settings.compaction();
     let items = discover(app, &args.paths, Stdin::Allowed, Without::Newest)?;
     let in_depth = items.len() == 1 || args.full || args.tree;
     let mut reporter = Reporter::new(app, true);
@@ -85,7 +88,8 @@ pub fn run(app: &App, args: &InspectArgs) -> Result<Status, CommandError> {
         &items,
         |file, worker| {
             let (session, problems, _) = file.index(options, worker)?;
-            let mut inspection = Inspection::of(file, &session, problems, &compaction);
+            let branch = leaf::branch(&file.path, &session, args.leaf.as_deref())?;
+            let mut inspection = Inspection::of(file, &branch, problems, &settings);
             if args.tree {
                 inspection.add_tree(&session, app.globals.json);
             }

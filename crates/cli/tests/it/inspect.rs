@@ -50,6 +50,7 @@ anthropic/claude-sonnet-4-5        2       0    250       0            0      25
     let context = "
 context    4 messages of 5 entries on the branch, 1.1 kB
 tokens     155; 155 measured at 00000005, 20 estimated
+model      anthropic/claude-sonnet-4-5; window of 200 000 tokens, 0 % used
 compact    nothing to compact: all of it would be kept
 ";
     assert!(ran.stdout.ends_with(context), "{}", ran.stdout);
@@ -121,7 +122,11 @@ fn a_leaf_on_a_dead_branch_is_said() {
     env.write("a.jsonl", &text);
     let ran = env.run(["inspect", "a.jsonl"]);
     assert_eq!(ran.quiet_status(), Some(0));
-    assert!(ran.stdout.contains("note: the newest message, z9, is not on its branch\n"), "{}", ran.stdout);
+    assert!(
+        ran.stdout.contains("note: the newest message is on another branch; for that give --leaf z9\n"),
+        "{}",
+        ran.stdout
+    );
     let leaves: Vec<_> = ran.stdout.lines().filter(|line| line.starts_with(['a', 'z'])).collect();
     assert_eq!(
         leaves[1..],
@@ -130,6 +135,22 @@ fn a_leaf_on_a_dead_branch_is_said() {
             "z9            2  2026-01-02T03:04:59.000Z  user"
         ]
     );
+}
+
+#[test]
+fn another_leaf_can_be_looked_at() {
+    let env = TestEnv::new();
+    env.write(
+        "a.jsonl",
+        header() + &user("a1", "", "root") + &user("a2", "a1", "one") + &user("b3", "a1", "two"),
+    );
+    let context = |args: &[&str]| {
+        let ran = env.run(["inspect", "--json", "a.jsonl"].iter().chain(args));
+        (ran.status, ran.json()[0]["context"]["leaf"].clone())
+    };
+    assert_eq!(context(&[]), (Some(0), json!("b3")));
+    assert_eq!(context(&["--leaf", "a2"]), (Some(0), json!("a2")));
+    assert_eq!(context(&["--leaf", "nowhere"]), (Some(1), json!(null)));
 }
 
 #[test]

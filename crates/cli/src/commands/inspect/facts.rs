@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use compaction_core::preparation::prepare;
-use compaction_core::settings::CompactionSettings;
 use schemars::JsonSchema;
 use serde::Serialize;
+use session_model::branch::Branch;
 use session_model::entry::EntryKind;
 use session_model::error::Problem;
 use session_model::session::Session;
@@ -13,10 +13,11 @@ use session_model::time::iso;
 use session_model::validate::validate;
 
 use super::gather::{
-    Links, compactions, context, entry_types, leaves, models, next_compaction, roles, tools,
+    Links, compactions, context, entry_types, leaf_behind, leaves, models, next_compaction, roles, tools,
 };
 use super::tree::{self, TreeLine, TreeNode};
 use crate::session_file::SessionFile;
+use crate::settings::Settings;
 
 /// What is in a session.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -67,9 +68,9 @@ pub struct Inspection {
     pub leaves: Vec<LeafFacts>,
     /// Entries that more than one other hangs on.
     pub branch_points: u64,
-    /// The leaf of the branch with the newest message, if that is not the last entry of the file.
+    /// A leaf of the branch with the newest message, if that is another branch.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub newest_message_elsewhere: Option<String>,
+    pub newest_message_leaf: Option<String>,
     /// Compactions on the branch, oldest first.
     pub compactions: Vec<CompactionRecord>,
     /// What the model sees of the branch.
@@ -206,6 +207,12 @@ pub struct ContextFacts {
     /// The answer that was measured.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub measured_at: Option<String>,
+    /// The model that the branch was last used with.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// Tokens of its window, where it is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub window: Option<u64>,
     /// Bytes of the lines that it is made of.
     pub bytes: u64,
     /// Images in it.
@@ -292,18 +299,18 @@ impl From<&Problem> for ProblemRecord {
 }
 
 impl Inspection {
-    /// The facts of a session that was read from `file`.
+    /// The facts of a session that was read from `file`, with those of one of its branches.
     pub fn of(
         file: &SessionFile,
-        session: &Session,
+        branch: &Branch<'_>,
         mut problems: Vec<Problem>,
-        settings: &CompactionSettings,
+        settings: &Settings,
     ) -> Inspection {
-        let branch = session.branch(None);
+        let session = branch.session;
         let sequence = branch.effective();
         problems.extend(sequence.problem.clone());
         let header = &session.header;
-        let on_branch = session.newest_message().filter(|newest| !branch.entries.contains(newest));
+        let elsewhere = session.newest_message().filter(|newest| !branch.entries.contains(newest));
         let findings = validate(&sequence).into_iter().map(|finding| FindingRecord {
             kind: finding.kind.name(),
             is_fault: finding.kind.is_fault(),
@@ -333,10 +340,10 @@ impl Inspection {
             models: models(session),
             leaves: leaves(session, &links),
             branch_points: links.n_children.iter().filter(|number| **number > 1).count() as u64,
-            newest_message_elsewhere: on_branch.map(|newest| session.id(newest).to_owned()),
+            newest_message_leaf: elsewhere.map(|newest| session.id(leaf_behind(session, newest)).to_owned()),
             compactions: compactions(session, &branch.entries),
-            context: context(&sequence),
-            next_compaction: next_compaction(session, prepare(&sequence, settings)),
+            context: context(&sequence, settings),
+            next_compaction: next_compaction(session, prepare(&sequence, &settings.compaction())),
             problems: problems.iter().map(ProblemRecord::from).collect(),
             findings: findings.collect(),
             tree: None,

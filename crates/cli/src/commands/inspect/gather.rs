@@ -10,6 +10,9 @@ use session_model::sequence::{Item, Sequence};
 use session_model::session::Session;
 use session_model::time::iso;
 
+use crate::model_window;
+use crate::settings::Settings;
+
 use super::facts::{
     CompactionRecord, ContextFacts, LeafFacts, ModelFacts, NextCompaction, RoleFacts, ToolFacts,
 };
@@ -147,6 +150,22 @@ pub(super) fn leaves(session: &Session, links: &Links) -> Vec<LeafFacts> {
         .collect()
 }
 
+/// The last leaf that hangs on `entry`, by way of others or none; `entry` itself if nothing hangs on it.
+pub(super) fn leaf_behind(session: &Session, entry: EntryNo) -> EntryNo {
+    let mut hangs = vec![false; session.entries.len()];
+    hangs[entry as usize] = true;
+    let mut last = entry;
+    for number in 0..session.entries.len() as EntryNo {
+        if let Parent::Entry(parent) = session.entry(number).parent
+            && hangs[parent as usize]
+        {
+            hangs[number as usize] = true;
+            last = number;
+        }
+    }
+    last
+}
+
 /// The role of a message, the type of another entry.
 pub(super) fn what(session: &Session, number: EntryNo) -> &'static str {
     let entry = session.entry(number);
@@ -197,7 +216,7 @@ pub(super) fn next_compaction(session: &Session, prepared: Result<Preparation<'_
     }
 }
 
-pub(super) fn context(sequence: &Sequence<'_>) -> ContextFacts {
+pub(super) fn context(sequence: &Sequence<'_>, settings: &Settings) -> ContextFacts {
     let session = sequence.session;
     let measured = usage::measured(sequence);
     let mut facts = ContextFacts {
@@ -208,6 +227,8 @@ pub(super) fn context(sequence: &Sequence<'_>) -> ContextFacts {
         estimated_tokens: usage::estimate(sequence),
         measured_tokens: measured.map(|measured| measured.context_tokens),
         measured_at: measured.map(|measured| session.id(measured.entry).to_owned()),
+        model: model_window::current_model(sequence).map(|(provider, id)| format!("{provider}/{id}")),
+        window: model_window::window(settings, sequence),
         bytes: 0,
         images: 0,
         image_bytes: 0,
