@@ -11,6 +11,8 @@ use crate::value::{Object, Value};
 /// The state at the end of a branch. It counts the whole branch, whatever a compaction has left out of the context.
 #[derive(Clone, Debug, PartialEq)]
 pub struct State {
+    /// The form that [`State::to_value`] gives.
+    pub dialect: Dialect,
     /// Thinking level; `off` if none was set.
     pub thinking_level: String,
     /// Service tier, if one was set and not taken back.
@@ -34,6 +36,7 @@ pub struct State {
 impl Default for State {
     fn default() -> Self {
         State {
+            dialect: Dialect::default(),
             thinking_level: "off".to_owned(),
             service_tier: None,
             models: IndexMap::new(),
@@ -50,8 +53,8 @@ impl Default for State {
 impl State {
     /// The state at the end of `branch`.
     pub fn of(branch: &Branch<'_>) -> State {
-        let mut state = State::default();
         let session = branch.session;
+        let mut state = State { dialect: session.dialect, ..State::default() };
         for &number in &branch.entries {
             let entry = session.entry(number);
             if let Some((provider, model)) = entry.message().and_then(|message| message.model) {
@@ -109,7 +112,12 @@ impl State {
         }
     }
 
-    /// The state as JSON fields, in the form of the agent that wrote the file.
+    /// The state as a JSON object, in the form of the agent that wrote the file.
+    pub fn to_value(&self) -> Value<'static> {
+        Value::Object(self.to_json(self.dialect))
+    }
+
+    /// The state as JSON fields, in the form that this agent gives.
     pub fn to_json(&self, dialect: Dialect) -> Object<'static> {
         match dialect {
             Dialect::Pi => self.pi_json(),

@@ -3,6 +3,7 @@
 use clap::{Args, ValueEnum};
 use session_model::agent_message::{AgentMessage, agent_messages};
 use session_model::branch::Branch;
+use session_model::dialect::Dialect;
 use session_model::model_message::model_message;
 use session_model::prompts::Prompts;
 use session_model::sequence::Sequence;
@@ -170,8 +171,7 @@ fn print(
             })
             .collect();
     }
-    let context =
-        Context { sequence: &sequence, messages, state: State::of(&branch).to_json(session.dialect) };
+    let context = Context { sequence: &sequence, messages, state: state(&branch) };
     let mut bytes = Vec::new();
     match format {
         Format::Text => text::write(&context, app.printer.paint(), app.printer.is_terminal(), &mut bytes),
@@ -218,6 +218,18 @@ fn notes(args: &ContextArgs, loaded: &Loaded, branch: &Branch<'_>, sequence: &Se
         notes.push(format!("{more} more faults and notes; sesstool doctor lists them all"));
     }
     notes
+}
+
+/// The state in oh-my-pi's fields, and in pi files pi's own beside them.
+fn state(branch: &Branch<'_>) -> Object<'static> {
+    let state = State::of(branch);
+    let mut fields = state.to_json(Dialect::OhMyPi);
+    if branch.session.dialect == Dialect::Pi {
+        for (key, value) in state.to_json(Dialect::Pi).iter() {
+            fields.set(key.clone(), value.clone());
+        }
+    }
+    fields
 }
 
 /// State and messages as one object.

@@ -81,7 +81,7 @@ pub fn run(app: &App, args: &InspectArgs) -> Result<Status, CommandError> {
         ReadOptions { tokenizer: settings.tokenizer(), dialect: app.globals.dialect.map(Into::into) };
     let items = discover(app, &args.paths, Stdin::Allowed, Without::Newest)?;
     let in_depth = items.len() == 1 || args.full || args.tree;
-    let mut reporter = Reporter::new(app, true);
+    let mut reporter = Reporter::new(app, items.len() > 1);
     let mut results = Vec::new();
     batch::map(
         app,
@@ -91,7 +91,7 @@ pub fn run(app: &App, args: &InspectArgs) -> Result<Status, CommandError> {
             let branch = leaf::branch(&file.path, &session, args.leaf.as_deref())?;
             let mut inspection = Inspection::of(file, &branch, problems, &settings);
             if args.tree {
-                inspection.add_tree(&session, app.globals.json);
+                inspection.add_tree(&branch, app.globals.json);
             }
             Ok(if app.globals.json || in_depth { inspection } else { inspection.for_table() })
         },

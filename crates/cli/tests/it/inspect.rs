@@ -108,8 +108,9 @@ fn several_sessions_in_depth_with_full() {
     env.write("b.jsonl", session("two"));
     let ran = env.run(["inspect", "--full", "a.jsonl", "b.jsonl"]);
     assert_eq!(ran.quiet_status(), Some(0));
-    let heads: Vec<_> = ran.stdout.lines().filter(|line| line.starts_with("session ")).collect();
-    assert_eq!(heads, ["session    one", "session    two"]);
+    let is_head = |line: &&str| line.starts_with("session ") || line.ends_with(".jsonl");
+    let heads: Vec<_> = ran.stdout.lines().filter(is_head).collect();
+    assert_eq!(heads, ["a.jsonl", "session    one", "b.jsonl", "session    two"]);
 }
 
 #[test]

@@ -8,7 +8,6 @@ use serde::Serialize;
 use session_model::branch::Branch;
 use session_model::entry::EntryKind;
 use session_model::error::Problem;
-use session_model::session::Session;
 use session_model::time::iso;
 use session_model::validate::validate;
 
@@ -352,11 +351,11 @@ impl Inspection {
     }
 
     /// Adds the tree, for programs or for a person.
-    pub fn add_tree(&mut self, session: &Session, for_programs: bool) {
+    pub fn add_tree(&mut self, branch: &Branch<'_>, for_programs: bool) {
         if for_programs {
-            self.tree = Some(tree::nodes(session));
+            self.tree = Some(tree::nodes(branch.session));
         } else {
-            self.tree_lines = Some(tree::lines(session));
+            self.tree_lines = Some(tree::lines(branch));
         }
     }
 
