@@ -278,6 +278,33 @@ fn what_a_session_says_cannot_command_the_terminal() {
 }
 
 #[test]
+fn damaged_sessions_of_every_shape_are_shown_without_a_fault_of_ours() {
+    use session_gen::{Dialect, Shape, damage, generate};
+    let env = TestEnv::new();
+    for seed in 0..60 {
+        let dialect = if seed % 2 == 0 { Dialect::Pi } else { Dialect::Omp };
+        let session = generate(seed, &Shape::everything(dialect));
+        env.write(&format!("{seed:02}.jsonl"), &session);
+        env.write(&format!("{seed:02}-damaged.jsonl"), damage(seed, session.as_bytes()));
+    }
+    let all = env.run(["inspect", "--json", "--tree", "."]);
+    assert_eq!(all.json().len(), 120);
+    assert!(!all.stdout.contains("internal error"), "{}", all.stdout);
+    // Damage can take away the header, and that alone makes a session none.
+    let failures = all.json().into_iter().filter(|record| record["status"] != "done");
+    for record in failures {
+        let message = record["message"].as_str().unwrap_or_default();
+        assert!(message.contains("not a session"), "{message}");
+    }
+    for args in [&["inspect", "--full", "."][..], &["inspect", "--tree", "."], &["inspect", "."]] {
+        let ran = env.run(args);
+        assert!(!ran.stderr.contains("internal error"), "{}", ran.stderr);
+        let bad = ran.stdout.chars().find(|it| it.is_control() && *it != '\n');
+        assert_eq!(bad, None, "{args:?}");
+    }
+}
+
+#[test]
 fn the_dialect_can_be_given() {
     let env = TestEnv::new();
     env.write("a.jsonl", session("a"));
