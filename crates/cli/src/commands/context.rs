@@ -83,7 +83,7 @@ pub enum Format {
 pub(crate) struct Context<'a> {
     pub(crate) sequence: &'a Sequence<'a>,
     pub(crate) messages: Vec<AgentMessage<'a>>,
-    pub(crate) state: Object<'static>,
+    pub(crate) state: State,
 }
 
 /// Faults and notes that are said one by one; a broken session has thousands.
@@ -171,7 +171,7 @@ fn print(
             })
             .collect();
     }
-    let context = Context { sequence: &sequence, messages, state: state(&branch) };
+    let context = Context { sequence: &sequence, messages, state: State::of(&branch) };
     let mut bytes = Vec::new();
     match format {
         Format::Text => text::write(&context, app.printer.paint(), app.printer.is_terminal(), &mut bytes),
@@ -184,7 +184,9 @@ fn print(
             }
         }
         Format::Anthropic | Format::Openai | Format::Responses | Format::Gemini => {
-            notes.extend(wire::write(app, args, format, &context, &mut bytes));
+            if let Some(format) = wire::format(format) {
+                notes.extend(wire::write(app, args, format, &context, &mut bytes));
+            }
         }
     }
     Ok(Printed { bytes, notes })
@@ -221,10 +223,9 @@ fn notes(args: &ContextArgs, loaded: &Loaded, branch: &Branch<'_>, sequence: &Se
 }
 
 /// The state in oh-my-pi's fields, and in pi files pi's own beside them.
-fn state(branch: &Branch<'_>) -> Object<'static> {
-    let state = State::of(branch);
+fn state_fields(state: &State, dialect: Dialect) -> Object<'static> {
     let mut fields = state.to_json(Dialect::OhMyPi);
-    if branch.session.dialect == Dialect::Pi {
+    if dialect == Dialect::Pi {
         for (key, value) in state.to_json(Dialect::Pi).iter() {
             fields.set(key.clone(), value.clone());
         }
@@ -240,7 +241,7 @@ fn json(context: &Context<'_>, file: &SessionFile, bytes: &mut Vec<u8>) {
     object.set("sessionId", session.header.id.clone());
     let leaf = context.sequence.branch.last().map(|&leaf| Value::from(session.id(leaf).to_owned()));
     object.set("leafId", leaf.unwrap_or(Value::Null));
-    for (key, value) in context.state.iter() {
+    for (key, value) in state_fields(&context.state, session.dialect).iter() {
         object.set(key.clone(), value.clone());
     }
     let messages = context.messages.iter().map(|message| message.value.clone()).collect();

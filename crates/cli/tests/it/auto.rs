@@ -13,7 +13,9 @@ fn entries(file: &str) -> Vec<Value> {
 
 #[test]
 fn after_an_overflow_the_failed_message_is_in_the_file_and_not_in_the_context() {
-    for (file, kinds) in [(omp("one", 60), vec!["compaction"]), (pi("one", 60), vec!["context_edit", "compaction"])] {
+    for (file, kinds) in
+        [(omp("one", 60), vec!["compaction"]), (pi("one", 60), vec!["context_edit", "compaction"])]
+    {
         let env = TestEnv::new();
         let old = with_entry(&file, "f1", "message", TOO_LONG);
         env.write("a.jsonl", &old);
@@ -24,14 +26,20 @@ fn after_an_overflow_the_failed_message_is_in_the_file_and_not_in_the_context() 
         let new = env.read("a.jsonl");
         assert!(new.starts_with(&old));
         let added = entries(&new[old.len()..]);
-        assert_eq!(added.iter().map(|entry| entry["type"].as_str().expect("a type")).collect::<Vec<_>>(), kinds);
+        assert_eq!(
+            added.iter().map(|entry| entry["type"].as_str().expect("a type")).collect::<Vec<_>>(),
+            kinds
+        );
         let context = env.run(["context", "--agent", "--format", "jsonl", "a.jsonl"]);
         assert!(!context.stdout.contains("prompt is too long"), "{}", context.stdout);
         let events = entries(&env.read("events.jsonl"));
         assert_eq!(events[0]["type"], "auto_compaction_start");
         assert_eq!(events[0]["reason"], "overflow");
         let end = events.last().expect("an event");
-        assert_eq!((&end["type"], &end["aborted"], &end["willRetry"]), (&"auto_compaction_end".into(), &false.into(), &true.into()));
+        assert_eq!(
+            (&end["type"], &end["aborted"], &end["willRetry"]),
+            (&"auto_compaction_end".into(), &false.into(), &true.into())
+        );
         assert_eq!(end["result"]["firstKeptEntryId"], added.last().expect("an entry")["firstKeptEntryId"]);
         // A second run finds nothing more to do.
         let again = env.run(["compact", "--auto", "-q", "--json", "a.jsonl"]);
@@ -47,17 +55,26 @@ fn other_failures_and_aborted_answers_are_left_alone() {
     let aborted = TOO_LONG.replace(r#""stopReason":"error""#, r#""stopReason":"aborted""#);
     env.write("a.jsonl", with_entry(&omp("one", 60), "f1", "message", &other));
     env.write("b.jsonl", with_entry(&omp("two", 60), "f1", "message", &aborted));
-    let ran = env.run(["compact", "--auto", "-q", "--json", "--context-window", "1000", "a.jsonl", "b.jsonl"]);
-    assert_eq!((ran.status, ran.fields("reason")), (Some(0), vec!["failed".to_owned(), "aborted".to_owned()]));
+    let ran =
+        env.run(["compact", "--auto", "-q", "--json", "--context-window", "1000", "a.jsonl", "b.jsonl"]);
+    assert_eq!(
+        (ran.status, ran.fields("reason")),
+        (Some(0), vec!["failed".to_owned(), "aborted".to_owned()])
+    );
 }
 
 #[test]
 fn thresholds_decide_and_the_agent_is_asked_to_go_on() {
     let env = TestEnv::new();
     env.write("a.jsonl", omp("one", 60));
-    let auto = |flags: &[&str]| env.run(["compact", "--auto", "-q", "--json"].iter().chain(flags).chain(&["a.jsonl"]));
+    let auto = |flags: &[&str]| {
+        env.run(["compact", "--auto", "-q", "--json"].iter().chain(flags).chain(&["a.jsonl"]))
+    };
     assert_eq!(auto(&[]).fields("reason"), ["below_threshold"]);
-    assert_eq!(auto(&["--context-window", "70000", "--threshold-percent", "99"]).fields("reason"), ["below_threshold"]);
+    assert_eq!(
+        auto(&["--context-window", "70000", "--threshold-percent", "99"]).fields("reason"),
+        ["below_threshold"]
+    );
     env.write_settings(r#"{"compaction":{"enabled":false}}"#);
     assert_eq!(auto(&["--threshold-tokens", "100"]).fields("reason"), ["disabled"]);
     env.write_settings("{}");
@@ -65,11 +82,17 @@ fn thresholds_decide_and_the_agent_is_asked_to_go_on() {
     assert_eq!(ran.status, Some(0), "{}", ran.stderr);
     let record = &ran.json()[0];
     assert_eq!(record["trigger"], "threshold");
-    assert_eq!((&record["willRetry"], &record["continuePrompt"]), (&false.into(), &"Continue if you have next steps.".into()));
+    assert_eq!(
+        (&record["willRetry"], &record["continuePrompt"]),
+        (&false.into(), &"Continue if you have next steps.".into())
+    );
     let file = env.read("a.jsonl");
     let last = entries(&file).pop().expect("an entry");
     assert_eq!(last["message"]["role"], "developer");
-    assert_eq!(last["message"]["content"], json!([{"type": "text", "text": "Continue if you have next steps."}]));
+    assert_eq!(
+        last["message"]["content"],
+        json!([{"type": "text", "text": "Continue if you have next steps."}])
+    );
 }
 
 #[test]
@@ -89,7 +112,10 @@ fn pruning_comes_first_and_may_be_enough() {
     let flags = ["--protect", "1000", "--min-savings", "0", "--threshold-tokens", "100000", "a.jsonl"];
     let ran = env.run(["compact", "--auto", "-q", "--json"].iter().chain(&flags));
     let record = &ran.json()[0];
-    assert!(record["pruned"]["results"].as_u64().is_some_and(|n| n > 30) && record.get("entryId").is_none(), "{record}");
+    assert!(
+        record["pruned"]["results"].as_u64().is_some_and(|n| n > 30) && record.get("entryId").is_none(),
+        "{record}"
+    );
     assert!(env.read("a.jsonl").contains("prunedAt"));
     assert_eq!(env.read("a.jsonl.bak"), old);
     // Both at once are one change, and one undo takes it back.
@@ -97,7 +123,10 @@ fn pruning_comes_first_and_may_be_enough() {
     let flags = ["--protect", "1000", "--min-savings", "0", "--threshold-tokens", "1000", "b.jsonl"];
     let ran = env.run(["compact", "--auto", "-q", "--json"].iter().chain(&flags));
     let record = &ran.json()[0];
-    assert!(record["pruned"]["results"].as_u64().is_some_and(|n| n > 30) && record["entryId"].is_string(), "{record}");
+    assert!(
+        record["pruned"]["results"].as_u64().is_some_and(|n| n > 30) && record["entryId"].is_string(),
+        "{record}"
+    );
     assert_eq!(env.run(["undo", "-q", "b.jsonl"]).status, Some(0));
     assert_eq!(env.read("b.jsonl"), old);
 }
@@ -107,7 +136,10 @@ fn idle_compacts_what_is_large_also_where_automatic_compaction_is_off() {
     let env = TestEnv::new();
     env.write_settings(r#"{"compaction":{"enabled":false}}"#);
     env.write("a.jsonl", omp("one", 60));
-    assert_eq!(env.run(["compact", "--idle", "-q", "--json", "a.jsonl"]).fields("reason"), ["below_threshold"]);
+    assert_eq!(
+        env.run(["compact", "--idle", "-q", "--json", "a.jsonl"]).fields("reason"),
+        ["below_threshold"]
+    );
     let ran = env.run(["compact", "--idle", "-q", "--json", "--idle-threshold-tokens", "1000", "a.jsonl"]);
     let record = &ran.json()[0];
     assert_eq!((&record["trigger"], record.get("continuePrompt")), (&"idle".into(), None));
@@ -121,7 +153,12 @@ fn a_failure_is_an_event_with_the_words_of_its_kind() {
     let ran = env.run(["compact", "--auto", "--events", "-", "--summarizer-command", "exit 9", "a.jsonl"]);
     assert_eq!(ran.status, Some(1));
     let end = ran.json().into_iter().rfind(|event| event["type"] == "auto_compaction_end").expect("an end");
-    assert!(end["errorMessage"].as_str().is_some_and(|text| text.starts_with("Context overflow recovery failed: ")), "{end}");
+    assert!(
+        end["errorMessage"]
+            .as_str()
+            .is_some_and(|text| text.starts_with("Context overflow recovery failed: ")),
+        "{end}"
+    );
     assert_eq!((&end["willRetry"], &end["aborted"]), (&false.into(), &false.into()));
     assert_eq!(env.read("a.jsonl"), old);
 }

@@ -17,13 +17,21 @@ fn the_summary_hangs_at_the_target() {
         let ran = env.run(["branch", "--to", "b3", "--summarize", "--json", "a.jsonl"]);
         assert_eq!(ran.status, Some(0), "{}", ran.stderr);
         let record = &ran.json()[0];
-        assert_eq!((record["abandonedEntries"].as_u64(), record["newLeafId"].as_str()), (Some(32), Some("b3")));
+        assert_eq!(
+            (record["abandonedEntries"].as_u64(), record["newLeafId"].as_str()),
+            (Some(32), Some("b3"))
+        );
         let new = env.read("a.jsonl");
         assert!(new.starts_with(&file));
         let entry = last_entry(&new);
-        assert_eq!((entry["type"].as_str(), entry["parentId"].as_str()), (Some("branch_summary"), Some("b3")));
+        assert_eq!(
+            (entry["type"].as_str(), entry["parentId"].as_str()),
+            (Some("branch_summary"), Some("b3"))
+        );
         assert_eq!(entry["fromId"], from);
-        assert!(entry["summary"].as_str().is_some_and(|text| text.contains("<modified-files>\nsrc/part_10.rs\n")));
+        assert!(
+            entry["summary"].as_str().is_some_and(|text| text.contains("<modified-files>\nsrc/part_10.rs\n"))
+        );
         assert_eq!(entry["details"]["modifiedFiles"].as_array().map(Vec::len), Some(8));
         let context = env.run(["context", "--format", "jsonl", "a.jsonl"]);
         assert_eq!(context.stdout.lines().count(), 17);
@@ -51,7 +59,10 @@ fn without_a_summary_nothing_is_written_unless_a_label_is() {
     assert_eq!(env.read("a.jsonl"), old);
     assert_eq!(env.run(["branch", "-q", "--to", "b0", "--label", "here", "a.jsonl"]).status, Some(0));
     let entry = last_entry(&env.read("a.jsonl"));
-    assert_eq!((&entry["type"], &entry["targetId"], &entry["parentId"], &entry["label"]), (&"label".into(), &"b0".into(), &"b0".into(), &"here".into()));
+    assert_eq!(
+        (&entry["type"], &entry["targetId"], &entry["parentId"], &entry["label"]),
+        (&"label".into(), &"b0".into(), &"b0".into(), &"here".into())
+    );
 }
 
 #[test]

@@ -29,7 +29,9 @@ fn service(n: usize) -> (String, Arc<AtomicUsize>) {
                     let text = String::from_utf8_lossy(&seen);
                     let Some((head, body)) = text.split_once("\r\n\r\n") else { continue };
                     let length = head.lines().find_map(|line| {
-                        line.to_lowercase().strip_prefix("content-length:").and_then(|value| value.trim().parse::<usize>().ok())
+                        line.to_lowercase()
+                            .strip_prefix("content-length:")
+                            .and_then(|value| value.trim().parse::<usize>().ok())
                     });
                     if read == 0 || length.is_some_and(|length| body.len() >= length) {
                         break;
@@ -37,7 +39,11 @@ fn service(n: usize) -> (String, Arc<AtomicUsize>) {
                 }
                 if number < n {
                     let body = r#"{"summary":"Done so far."}"#;
-                    let _ = write!(stream, "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}", body.len());
+                    let _ = write!(
+                        stream,
+                        "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
+                        body.len()
+                    );
                 } else {
                     std::thread::sleep(Duration::from_secs(60));
                 }

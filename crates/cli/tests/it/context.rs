@@ -9,7 +9,10 @@ fn prints_model_messages_one_a_line() {
     env.write("a.jsonl", session("one"));
     let ran = env.run(["context", "--format", "jsonl", "a.jsonl"]);
     let roles = ran.fields("role");
-    assert_eq!((ran.quiet_status(), roles), (Some(0), ["user", "assistant", "toolResult", "assistant"].map(str::to_owned).to_vec()));
+    assert_eq!(
+        (ran.quiet_status(), roles),
+        (Some(0), ["user", "assistant", "toolResult", "assistant"].map(str::to_owned).to_vec())
+    );
 }
 
 #[test]
@@ -58,7 +61,11 @@ fn faults_are_said_and_the_context_is_printed_nevertheless() {
     env.write("a.jsonl", file);
     let ran = env.run(["context", "--format", "jsonl", "a.jsonl"]);
     assert_eq!((ran.status, ran.stdout.lines().count()), (Some(0), 5));
-    assert!(ran.stderr.contains("fault: a tool result without an earlier call at entry x1 (call gone)"), "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains("fault: a tool result without an earlier call at entry x1 (call gone)"),
+        "{}",
+        ran.stderr
+    );
 }
 
 #[test]
@@ -79,7 +86,9 @@ fn request_bodies_are_json_for_each_api() {
     let env = TestEnv::new();
     env.write("a.jsonl", omp("one", 3));
     env.write("b.jsonl", pi("two", 3));
-    for (format, list) in [("anthropic", "messages"), ("openai", "messages"), ("responses", "input"), ("gemini", "contents")] {
+    for (format, list) in
+        [("anthropic", "messages"), ("openai", "messages"), ("responses", "input"), ("gemini", "contents")]
+    {
         for file in ["a.jsonl", "b.jsonl"] {
             let ran = env.run(["context", "--format", format, file]);
             let body: serde_json::Value = serde_json::from_str(&ran.stdout).expect("one JSON object");

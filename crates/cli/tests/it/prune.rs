@@ -15,7 +15,12 @@ fn blanks_old_results_in_place_and_leaves_every_other_byte() {
     let ran = env.run(["prune", "--json", "a.jsonl"].iter().chain(&ALL));
     assert_eq!(ran.status, Some(0), "{}", ran.stderr);
     let record = &ran.json()[0];
-    let blanked: Vec<&str> = record["blanked"].as_array().expect("a list").iter().map(|it| it["id"].as_str().expect("an id")).collect();
+    let blanked: Vec<&str> = record["blanked"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .map(|it| it["id"].as_str().expect("an id"))
+        .collect();
     assert!(blanked.len() > 10 && blanked[0] == "r0", "{blanked:?}");
     let new = env.read("a.jsonl");
     for (before, after) in old.lines().zip(new.lines()) {
@@ -25,8 +30,15 @@ fn blanks_old_results_in_place_and_leaves_every_other_byte() {
             assert_eq!(before, after);
             continue;
         }
-        let tokens = before.split(r#""text":""#).nth(1).and_then(|rest| rest.split('"').next()).expect("a text").len().div_ceil(4);
-        let content = format!(r#""content":[{{"type":"text","text":"[Output truncated - {tokens} tokens]"}}]"#);
+        let tokens = before
+            .split(r#""text":""#)
+            .nth(1)
+            .and_then(|rest| rest.split('"').next())
+            .expect("a text")
+            .len()
+            .div_ceil(4);
+        let content =
+            format!(r#""content":[{{"type":"text","text":"[Output truncated - {tokens} tokens]"}}]"#);
         assert!(after.contains(&content), "{after}");
         assert!(after.contains(r#""prunedAt":"#));
         assert!(after.starts_with(&before[..before.find(r#""content""#).expect("content")]));
@@ -49,7 +61,10 @@ fn append_only_writes_context_edits_for_pi_and_refuses_oh_my_pi() {
     assert!(new[old.len()..].lines().all(|line| line.starts_with(r#"{"type":"context_edit""#)));
     let context = env.run(["context", "--format", "jsonl", "a.jsonl"]);
     assert!(context.stdout.contains("[Output truncated - "), "{}", context.stdout);
-    assert_eq!(env.run(["prune", "-q", "--json", "--append-only", "a.jsonl"].iter().chain(&ALL)).fields("reason"), ["nothing_to_prune"]);
+    assert_eq!(
+        env.run(["prune", "-q", "--json", "--append-only", "a.jsonl"].iter().chain(&ALL)).fields("reason"),
+        ["nothing_to_prune"]
+    );
     env.write("b.jsonl", omp("two", 20));
     let refused = env.run(["prune", "--append-only", "b.jsonl"].iter().chain(&ALL));
     assert_eq!(refused.status, Some(1));
@@ -90,6 +105,7 @@ fn savings_below_the_minimum_change_nothing() {
     assert_eq!((ran.status, &*ran.stdout), (Some(0), ""));
     assert!(ran.stderr.contains("at least 20 000 are wanted"), "{}", ran.stderr);
     assert_eq!(env.read("a.jsonl"), old);
-    let protected = env.run(["prune", "-n", "--json", "--protect-tool", "edit", "a.jsonl"].iter().chain(&ALL));
+    let protected =
+        env.run(["prune", "-n", "--json", "--protect-tool", "edit", "a.jsonl"].iter().chain(&ALL));
     assert_eq!(protected.json()[0]["stays"]["protected_tool"]["results"], 20);
 }

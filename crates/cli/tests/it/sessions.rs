@@ -39,15 +39,27 @@ pub(crate) fn append_turns(file: &mut String, parent: &str, from: usize, turns: 
             parent = format!("{id}{n}");
         };
         entry("u", 1, format!(r#"{{"role":"user","content":"Please do {words}"}}"#));
-        entry("a", 2, format!(
-            r#"{{"role":"assistant","content":[{{"type":"text","text":"Reading."}},{{"type":"toolCall","id":"call_{n}","name":"edit","arguments":{{"path":"src/part_{n}.rs"}}}}],"provider":"anthropic","model":"claude-sonnet-4-5","stopReason":"toolUse"}}"#
-        ));
-        entry("r", 3, format!(
-            r#"{{"role":"toolResult","toolCallId":"call_{n}","toolName":"edit","content":[{{"type":"text","text":"{words}"}}],"isError":false}}"#
-        ));
-        entry("b", 4, format!(
-            r#"{{"role":"assistant","content":[{{"type":"text","text":"Done with {words}"}}],"provider":"anthropic","model":"claude-sonnet-4-5","stopReason":"stop"}}"#
-        ));
+        entry(
+            "a",
+            2,
+            format!(
+                r#"{{"role":"assistant","content":[{{"type":"text","text":"Reading."}},{{"type":"toolCall","id":"call_{n}","name":"edit","arguments":{{"path":"src/part_{n}.rs"}}}}],"provider":"anthropic","model":"claude-sonnet-4-5","stopReason":"toolUse"}}"#
+            ),
+        );
+        entry(
+            "r",
+            3,
+            format!(
+                r#"{{"role":"toolResult","toolCallId":"call_{n}","toolName":"edit","content":[{{"type":"text","text":"{words}"}}],"isError":false}}"#
+            ),
+        );
+        entry(
+            "b",
+            4,
+            format!(
+                r#"{{"role":"assistant","content":[{{"type":"text","text":"Done with {words}"}}],"provider":"anthropic","model":"claude-sonnet-4-5","stopReason":"stop"}}"#
+            ),
+        );
     }
 }
 

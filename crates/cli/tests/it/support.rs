@@ -53,6 +53,16 @@ impl TestEnv {
         std::fs::read_to_string(self.work().join(path)).expect("a file")
     }
 
+    /// The names in the working directory, sorted.
+    pub(crate) fn names(&self) -> Vec<String> {
+        let entries = std::fs::read_dir(self.work()).expect("a folder");
+        let mut names: Vec<String> = entries
+            .map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned())
+            .collect();
+        names.sort();
+        names
+    }
+
     /// Writes the settings file of the user.
     pub(crate) fn write_settings(&self, text: &str) -> PathBuf {
         self.write("../home/.config/sesstool/settings.json", text);
