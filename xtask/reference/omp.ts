@@ -59,8 +59,11 @@ async function recording(answers: string[] | undefined, work: () => Promise<Json
 	return { result, requests: recorded };
 }
 
+// A line can be any JSON.
+const isObject = (record: Json) => typeof record === "object" && record !== null && !Array.isArray(record);
+
 function read(file: string) {
-	const records: Json[] = session.parseSessionEntries(readFileSync(file, "utf8"));
+	const records: Json[] = session.parseSessionEntries(readFileSync(file, "utf8")).filter(isObject);
 	session.migrateSessionEntries(records);
 	const entries = records.filter(record => record.type !== "session" && record.type !== "title");
 	const byId = new Map<string, Json>(entries.map(entry => [entry.id, entry]));

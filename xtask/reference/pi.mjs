@@ -21,8 +21,11 @@ const compaction = await import(`${core}/compaction/compaction.js`);
 const branching = await import(`${core}/compaction/branch-summarization.js`);
 const { computeFileLists } = await import(`${core}/compaction/utils.js`);
 
+// A line can be any JSON.
+const isObject = record => typeof record === "object" && record !== null && !Array.isArray(record);
+
 function read(file) {
-	const records = session.parseSessionEntries(readFileSync(file, "utf8"));
+	const records = session.parseSessionEntries(readFileSync(file, "utf8")).filter(isObject);
 	session.migrateSessionEntries(records);
 	const entries = records.filter(record => record.type !== "session" && record.type !== "title");
 	return { entries, byId: new Map(entries.map(entry => [entry.id, entry])) };

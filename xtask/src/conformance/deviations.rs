@@ -30,8 +30,8 @@ pub(crate) fn d2(walk: &Walk) -> bool {
     walk.reached.is_some_and(|reached| !walk.legal[reached..].contains(&true))
 }
 
-/// Shape of D3: metadata stand before the message that the kept tail begins with, or this message or one before it starts a turn
-/// in our sense and not in theirs: python, custom and hook messages.
+/// Shape of D3: metadata stand before the message that the kept tail begins with; or that message starts a turn and is not the
+/// user's own; or one before it starts a turn in our sense and not in theirs: python, custom and hook messages.
 pub(crate) fn d3(sequence: &Sequence<'_>, first_kept: usize) -> bool {
     let window = sequence.window();
     let begins_with_metadata = !gives_message(sequence, &window[first_kept]);
@@ -41,7 +41,9 @@ pub(crate) fn d3(sequence: &Sequence<'_>, first_kept: usize) -> bool {
         matches!(sequence.role(item), Some(Role::PythonExecution | Role::Custom | Role::BranchSummary))
             || sequence.role(item).is_some() && !sequence.counts(item)
     });
-    begins_with_metadata || other_starts
+    let begins_with_execution = first_message
+        .is_some_and(|at| sequence.role(&window[first_kept + at]) == Some(Role::BashExecution));
+    begins_with_metadata || begins_with_execution || other_starts
 }
 
 /// Whether an item costs something else in R13's walk: custom, developer, python and file mention messages, custom messages and
@@ -67,8 +69,6 @@ pub(crate) fn d4(sequence: &Sequence<'_>, walk: &Walk) -> bool {
 /// a call is waiting there, or we cut at a message that they do not cut at. Or messages without an entry of their own stand
 /// directly before the cut, which they pull in.
 pub(crate) fn d5(sequence: &Sequence<'_>, walk: &Walk) -> bool {
-    let from = walk.reached.unwrap_or(0);
-    let first = |legal: &[bool]| legal[from..].iter().position(|legal| *legal);
     let pulled_in = walk.cut.is_some_and(|cut| {
         sequence.window()[..cut]
             .iter()
@@ -76,7 +76,7 @@ pub(crate) fn d5(sequence: &Sequence<'_>, walk: &Walk) -> bool {
             .take_while(|item| sequence.entry(item).kind != EntryKind::Message)
             .any(|item| matches!(sequence.entry(item).kind, EntryKind::CustomMessage | EntryKind::BranchSummary))
     });
-    first(&walk.legal) != first(&walk.theirs) || pulled_in
+    walk.cut != cut_at(walk.reached, &walk.theirs) || pulled_in
 }
 
 /// Shape of D6: tool results of the branch that the model no longer sees, or results not larger than their notice.
@@ -194,15 +194,16 @@ impl Walk {
         });
         let legal = legal_cuts(sequence, window);
         let theirs = window.iter().map(|item| is_their_cut(sequence.entry(item))).collect();
-        let cut = match reached {
-            None => legal.iter().position(|legal| *legal),
-            Some(reached) => {
-                let after = legal[reached..].iter().position(|legal| *legal).map(|at| reached + at);
-                after.or_else(|| legal[..reached].iter().rposition(|legal| *legal))
-            }
-        };
+        let cut = cut_at(reached, &legal);
         Walk { reached, is_scaled, legal, theirs, cut }
     }
+}
+
+/// The first place to cut at where the budget is reached or behind it, else the last one before.
+fn cut_at(reached: Option<usize>, legal: &[bool]) -> Option<usize> {
+    let from = reached.unwrap_or(0);
+    let after = legal[from..].iter().position(|legal| *legal).map(|at| from + at);
+    after.or_else(|| legal[..from].iter().rposition(|legal| *legal))
 }
 
 /// For each item whether we may cut there: its kind allows it, and it lies in no stretch from behind a call to its result.

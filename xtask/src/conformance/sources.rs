@@ -77,7 +77,7 @@ impl Generator {
         let some = |random: &mut Random| (entries > 0).then(|| random.below(entries) as EntryNo);
         let target = some(&mut random);
         // Most are asked about as they are; the rest about another branch.
-        let leaf = if random.chance(0.15) { some(&mut random) } else { None };
+        let leaf = if random.chance(0.15) && !self.damaged { some(&mut random) } else { None };
         let name = format!("{} --seed {seed}", self.name);
         Subject {
             path: folder.join(format!("{}-{seed}.jsonl", self.name)),
