@@ -167,7 +167,7 @@ pub(crate) fn d22(sequence: &Sequence<'_>) -> bool {
 pub(crate) struct Walk {
     /// Where the budget is reached.
     pub(crate) reached: Option<usize>,
-    /// Whether the budget was scaled by measured over estimated tokens.
+    /// Whether the budget is scaled by measured over estimated tokens, by us or by R13.
     pub(crate) is_scaled: bool,
     /// Where we may cut.
     pub(crate) legal: Vec<bool>,
@@ -184,9 +184,19 @@ impl Walk {
         let total: u64 =
             window.iter().filter(|item| gives_message(sequence, item)).map(|item| item.estimate).sum();
         let keep = settings.keep_recent_tokens as f64;
-        let ratio = usage::measured(sequence).map_or(1.0, |measured| measured.prompt_tokens / total as f64);
-        let is_scaled = ratio.is_finite() && ratio > 1.0;
-        let budget = if is_scaled { (keep / ratio).floor().max(1.0) } else { keep };
+        // What R13 estimates of the same window: without what it leaves out by D1 and D4.
+        let their_total: u64 = window
+            .iter()
+            .filter(|item| gives_message(sequence, item) && !is_kept(item) && !costs_otherwise(sequence, item))
+            .map(|item| item.estimate)
+            .sum();
+        let ratio = |total: u64| {
+            let ratio =
+                usage::measured(sequence).map_or(1.0, |measured| measured.prompt_tokens / total as f64);
+            if ratio.is_finite() && ratio > 1.0 { ratio } else { 1.0 }
+        };
+        let budget = (keep / ratio(total)).floor().max(1.0);
+        let is_scaled = ratio(total) > 1.0 || ratio(their_total) > 1.0;
         let mut sum = 0;
         let reached = (0..window.len()).rev().filter(|&at| gives_message(sequence, &window[at])).find(|&at| {
             sum += window[at].estimate;
