@@ -198,7 +198,7 @@ impl Walk {
         let budget = (keep / ratio(total)).floor().max(1.0);
         let is_scaled = ratio(total) > 1.0 || ratio(their_total) > 1.0;
         let mut sum = 0;
-        let reached = (0..window.len()).rev().filter(|&at| gives_message(sequence, &window[at])).find(|&at| {
+        let reached = (0..window.len()).rev().filter(|&at| sequence.role(&window[at]).is_some()).find(|&at| {
             sum += window[at].estimate;
             sum as f64 >= budget
         });

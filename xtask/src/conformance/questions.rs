@@ -29,12 +29,16 @@ pub(crate) fn questions(reading: &Reading<'_>, program: Program) -> Vec<Question
 
 fn r13(reading: &Reading<'_>) -> Vec<Question> {
     let subject = reading.subject;
-    let opens = !reading.is_pi() && reading.has_costs() && subject.leaf.is_none();
+    // It does not know the title slot of its later versions.
+    let opens = !reading.is_pi()
+        && reading.has_costs()
+        && subject.leaf.is_none()
+        && !subject.bytes.starts_with(b"{\"type\":\"title\"");
     if subject.written.is_some() {
         return if opens { vec![question(reading, "open", Object::new())] } else { Vec::new() };
     }
     let mut questions = vec![question(reading, "context", args(reading))];
-    if reading.session.entries.is_empty() || subject.is_damaged {
+    if reading.session.entries.is_empty() || reading.is_read_otherwise() {
         return questions;
     }
     // An empty branch summary is left out of the context by R13, and all the same part of what it prepares: no answer to be had.
@@ -70,7 +74,7 @@ fn p1(reading: &Reading<'_>) -> Vec<Question> {
         return vec![question(reading, "open", Object::new())];
     }
     let mut questions = vec![question(reading, "context", args(reading))];
-    if reading.session.entries.is_empty() || subject.is_damaged {
+    if reading.session.entries.is_empty() || reading.is_read_otherwise() {
         return questions;
     }
     let sequence = reading.sequence();

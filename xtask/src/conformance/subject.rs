@@ -109,6 +109,12 @@ impl<'s> Reading<'s> {
         })
     }
 
+    /// Whether only the reading of the file can be compared: records that the programs do not see change all places behind them
+    /// (D15).
+    pub(crate) fn is_read_otherwise(&self) -> bool {
+        self.subject.is_damaged || !self.session.recovered.is_empty()
+    }
+
     /// Whether there is a branch summary without words.
     pub(crate) fn has_empty_branch_summary(&self) -> bool {
         self.session.entries.iter().any(|entry| entry.branch_summary().is_some_and(|it| it.units == 0))
