@@ -2,6 +2,7 @@
 
 mod docs;
 mod e2e_llm;
+mod fuzz;
 mod models;
 
 use clap::Parser;
@@ -13,6 +14,8 @@ enum Chore {
     Docs(docs::Args),
     /// Ask a real llama-server with a small model, built on first use
     E2eLlm(e2e_llm::Args),
+    /// Run mutated sessions through the libraries
+    Fuzz(fuzz::Args),
     /// Write the table of models' windows, limits and prices from a registry package
     Models(models::Args),
 }
@@ -21,6 +24,7 @@ fn main() -> anyhow::Result<()> {
     match Chore::parse() {
         Chore::Docs(args) => docs::run(&args),
         Chore::E2eLlm(args) => e2e_llm::run(&args),
+        Chore::Fuzz(args) => fuzz::run(&args),
         Chore::Models(args) => models::run(&args),
     }
 }
