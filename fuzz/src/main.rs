@@ -80,7 +80,9 @@ fn main() -> ExitCode {
         args: &args,
     };
     // What a target panics with is printed with its seed.
-    std::panic::set_hook(Box::new(|_| {}));
+    if args.only.is_none() {
+        std::panic::set_hook(Box::new(|_| {}));
+    }
     std::thread::scope(|scope| {
         let threads: Vec<_> = (0..args.jobs.max(1))
             .map(|thread| {

@@ -36,7 +36,7 @@ struct Made {
     kind: StepKind,
 }
 
-/// Mends what [`validate`] finds on the default branch; false if that is nothing.
+/// Mends what [`validate`] finds on the default branch; false if there is nothing that can be mended.
 pub(super) fn repair(draft: &mut Draft<'_>) -> Result<bool, NotASession> {
     let session = draft.session()?;
     let sequence = session.branch(None).effective();
@@ -48,6 +48,10 @@ pub(super) fn repair(draft: &mut Draft<'_>) -> Result<bool, NotASession> {
     // Calls that want a result, with the late result if there is one.
     let mut wanted: Vec<(EntryNo, NameNo, Option<EntryNo>)> = Vec::new();
     let callers = callers(&sequence);
+    let answered: HashSet<(EntryNo, NameNo)> = callers
+        .iter()
+        .filter_map(|(&result, &caller)| Some((caller, session.entry(result).message()?.answers?)))
+        .collect();
     for fault in faults {
         match fault.kind {
             FindingKind::ResultWithoutCall | FindingKind::SecondResult => {
@@ -59,6 +63,9 @@ pub(super) fn repair(draft: &mut Draft<'_>) -> Result<bool, NotASession> {
                     wanted.push((caller, fault.call, Some(fault.entry)));
                 }
             }
+            // Of two calls with one id in one message the provider refuses one whatever stands behind them.
+            FindingKind::CallWithoutResult | FindingKind::FailedWithCalls
+                if answered.contains(&(fault.entry, fault.call)) => {}
             FindingKind::CallWithoutResult | FindingKind::FailedWithCalls => {
                 wanted.push((fault.entry, fault.call, None));
             }
@@ -66,6 +73,9 @@ pub(super) fn repair(draft: &mut Draft<'_>) -> Result<bool, NotASession> {
         }
     }
     put_in(draft, &sequence, wanted, &mut changes);
+    if changes.is_empty() {
+        return Ok(false);
+    }
     write(draft, &session, changes);
     Ok(true)
 }

@@ -92,6 +92,7 @@ pub(super) fn repair(draft: &mut Draft<'_>) -> Result<(), NotASession> {
         made: None,
         made_origins: Vec::new(),
         header: session.header.span,
+        slot_is_late: records.first().is_some_and(|it| it.kind == "title" && it.span.offset > 3),
         has_header: false,
         last_id: None,
         taken: |id: &str| session.has_id(id),
@@ -125,6 +126,8 @@ struct Lines<'d, 'a, 'b, F> {
     made_origins: Vec<u64>,
     header: Span,
     has_header: bool,
+    /// Whether blank lines stand before the title slot.
+    slot_is_late: bool,
     /// The id of the last entry that stays.
     last_id: Option<String>,
     taken: F,
@@ -151,6 +154,8 @@ impl<F: Fn(&str) -> bool> Lines<'_, '_, '_, F> {
         gaps.push(at..range.end);
         let is_clean = records.len() <= 1 && gaps.iter().all(|gap| is_blank(&bytes[gap.clone()]));
         match records {
+            // The slot must be the very first.
+            [] if is_clean && self.slot_is_late && !self.has_header => return self.begin(line, range.start),
             [] if is_clean => return self.keep(line, range),
             [record] if is_clean => return self.alone(line, start..range.end, record),
             _ => {}

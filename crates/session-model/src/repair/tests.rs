@@ -174,6 +174,18 @@ fn calls_without_results_get_one_behind_those_that_have() {
 }
 
 #[test]
+fn two_calls_with_one_id_in_one_message_are_left_as_they_are() {
+    let bytes = file(&[
+        user("a", ""),
+        calls("b", "a", &["1", "1"], "toolUse"),
+        result("r", "b", "1"),
+        user("c", "r"),
+    ]);
+    let bytes = [bytes, calls("d", "c", &[], "stop").into_bytes()].concat();
+    assert!(matches!(repair(&bytes).expect("a session").bytes, Cow::Borrowed(_)));
+}
+
+#[test]
 fn results_without_a_call_stay_as_entries_that_no_model_sees() {
     let bytes = file(&[user("a", ""), result("r", "a", "?"), user("b", "r")]);
     let repaired = check(&bytes, "a r b", "result_retired@3");
@@ -240,6 +252,10 @@ fn title_slots_get_their_width() {
             check(format!("{slot}\n{HEADER}\n{}\n", user("a", "")).as_bytes(), "a", "slot_padded@1");
         assert_eq!(repaired.bytes.iter().position(|byte| *byte == b'\n'), Some(255));
     }
+    let slot = r#"{"type":"title","v":1,"title":"t","pad":""}"#;
+    let late = format!("\n \r\n\n{slot}\n{HEADER}\n{}\n", user("a", ""));
+    let repaired = check(late.as_bytes(), "a", "slot_padded@4");
+    assert_eq!(repaired.bytes.iter().position(|byte| *byte == b'\n'), Some(255));
 }
 
 #[test]
