@@ -92,7 +92,7 @@ pub(super) fn repair(draft: &mut Draft<'_>) -> Result<(), NotASession> {
         made: None,
         made_origins: Vec::new(),
         header: session.header.span,
-        slot_is_late: records.first().is_some_and(|it| it.kind == "title" && it.span.offset > 3),
+        slot_is_late: records.first().is_some_and(|it| it.kind == "title" && it.span.offset > 0),
         has_header: false,
         last_id: None,
         taken: |id: &str| session.has_id(id),
