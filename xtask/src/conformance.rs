@@ -105,7 +105,11 @@ fn sources(args: &Args, root: &Path, folder: &Path) -> Result<Vec<(String, Subje
     }
     if wants(Source::Corpus) {
         let corpus = root.join(&args.corpus);
-        ensure!(corpus.is_dir(), "no real sessions in {}; give --corpus, or --only fixtures", corpus.display());
+        ensure!(
+            corpus.is_dir(),
+            "no real sessions in {}; give --corpus, or --only fixtures",
+            corpus.display()
+        );
         sources.push(("real sessions".to_owned(), named(sources::corpus(&corpus)?)));
     }
     if wants(Source::Generated) || args.shape.is_some() {
@@ -220,8 +224,10 @@ mod tests {
 
     /// A session that a compaction divides, and what the programs must say about it if they agree with us.
     fn subject() -> Subject {
-        let generator =
-            sources::generators().into_iter().find(|it| it.name == "omp-plain").expect("there is such a shape");
+        let generator = sources::generators()
+            .into_iter()
+            .find(|it| it.name == "omp-plain")
+            .expect("there is such a shape");
         let mut subject = generator.subject(3, Path::new("/nowhere"));
         subject.compaction.keep_recent_tokens = 40;
         (subject.leaf, subject.target) = (None, Some(0));
@@ -248,8 +254,7 @@ mod tests {
             reading.session.entries.len(),
             messages.join(",")
         );
-        let question =
-            Question { kind: "context", file: PathBuf::from("/nowhere"), args: "{}".to_owned() };
+        let question = Question { kind: "context", file: PathBuf::from("/nowhere"), args: "{}".to_owned() };
         let right = verdicts(&question, &line);
         assert_eq!(right[..2], [Verdict::Equal, Verdict::Equal]);
         let first = line.find("\"text\":\"").expect("a text") + 8;
@@ -264,18 +269,16 @@ mod tests {
 
     #[test]
     fn a_missing_answer_is_a_difference() {
-        let question =
-            Question { kind: "prepare", file: PathBuf::from("/nowhere"), args: "{}".to_owned() };
+        let question = Question { kind: "prepare", file: PathBuf::from("/nowhere"), args: "{}".to_owned() };
         let subject = subject();
         let reading = Reading::of(&subject).expect("a session");
         for answer in [Answer::Lost, Answer::Failed("no".to_owned())] {
             let mut sheet = Sheet::default();
             compare::compare(&reading, Program::R13, &question, &answer, &mut sheet);
-            assert!(matches!(sheet.findings[..], [verdict::Finding {
-                topic: Topic::CutPoint,
-                verdict: Verdict::Different(_),
-                ..
-            }]));
+            assert!(matches!(
+                sheet.findings[..],
+                [verdict::Finding { topic: Topic::CutPoint, verdict: Verdict::Different(_), .. }]
+            ));
         }
     }
 }

@@ -1,10 +1,11 @@
 //! Chores.
 
-mod docs;
 mod conformance;
+mod docs;
 mod e2e_llm;
 mod files;
 mod fixtures;
+mod fuzz;
 mod models;
 mod reference;
 
@@ -21,6 +22,8 @@ enum Chore {
     E2eLlm(e2e_llm::Args),
     /// Write what sesstool makes of every fixture, or check it
     Fixtures(fixtures::Args),
+    /// Run mutated sessions through the libraries
+    Fuzz(fuzz::Args),
     /// Write the table of models' windows, limits and prices from a registry package
     Models(models::Args),
 }
@@ -31,6 +34,7 @@ fn main() -> anyhow::Result<()> {
         Chore::Docs(args) => docs::run(&args),
         Chore::E2eLlm(args) => e2e_llm::run(&args),
         Chore::Fixtures(args) => fixtures::run(&args),
+        Chore::Fuzz(args) => fuzz::run(&args),
         Chore::Models(args) => models::run(&args),
     }
 }

@@ -93,8 +93,9 @@ impl References {
     fn has(&self, program: Program) -> bool {
         let (name, version) = program.package();
         let manifest = self.folder.join("node_modules").join(name).join("package.json");
-        let is_installed = read(&manifest)
-            .is_ok_and(|text| Value::parse(&text).is_ok_and(|it| it.text("version").as_deref() == Some(version)));
+        let is_installed = read(&manifest).is_ok_and(|text| {
+            Value::parse(&text).is_ok_and(|it| it.text("version").as_deref() == Some(version))
+        });
         is_installed && (program == Program::P1 || self.bun().exists())
     }
 

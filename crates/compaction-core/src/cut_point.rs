@@ -99,9 +99,8 @@ fn behind_omitted_attempt(sequence: &Sequence<'_>, window: &[Item], cut: usize) 
         return cut;
     }
     let behind = &window[cut + 1..];
-    let is_omitted_attempt = |item: &Item| {
-        sequence.entry(item).message().is_some_and(|message| message.role == Role::Assistant)
-    };
+    let is_omitted_attempt =
+        |item: &Item| sequence.entry(item).message().is_some_and(|message| message.role == Role::Assistant);
     if behind.iter().any(is_omitted_attempt) && behind.iter().all(|item| item.share == Share::Nothing) {
         cut + 1
     } else {

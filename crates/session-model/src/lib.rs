@@ -20,6 +20,7 @@ pub mod output_notice;
 pub mod prompts;
 pub mod reader;
 pub mod record;
+pub mod repair;
 pub mod scan;
 pub mod sequence;
 pub mod session;

@@ -41,8 +41,8 @@ pub(crate) fn d3(sequence: &Sequence<'_>, first_kept: usize) -> bool {
         matches!(sequence.role(item), Some(Role::PythonExecution | Role::Custom | Role::BranchSummary))
             || sequence.role(item).is_some() && !sequence.counts(item)
     });
-    let begins_with_execution = first_message
-        .is_some_and(|at| sequence.role(&window[first_kept + at]) == Some(Role::BashExecution));
+    let begins_with_execution =
+        first_message.is_some_and(|at| sequence.role(&window[first_kept + at]) == Some(Role::BashExecution));
     begins_with_metadata || begins_with_execution || other_starts
 }
 
@@ -74,19 +74,17 @@ pub(crate) fn d5(sequence: &Sequence<'_>, walk: &Walk) -> bool {
             .iter()
             .rev()
             .take_while(|item| sequence.entry(item).kind != EntryKind::Message)
-            .any(|item| matches!(sequence.entry(item).kind, EntryKind::CustomMessage | EntryKind::BranchSummary))
+            .any(|item| {
+                matches!(sequence.entry(item).kind, EntryKind::CustomMessage | EntryKind::BranchSummary)
+            })
     });
     walk.cut != cut_at(walk.reached, &walk.theirs) || pulled_in
 }
 
 /// Shape of D6: tool results of the branch that the model no longer sees, or results not larger than their notice.
 pub(crate) fn d6(sequence: &Sequence<'_>) -> bool {
-    let seen: std::collections::HashSet<EntryNo> = sequence
-        .items
-        .iter()
-        .filter(|item| sequence.reaches_model(item))
-        .map(|item| item.entry)
-        .collect();
+    let seen: std::collections::HashSet<EntryNo> =
+        sequence.items.iter().filter(|item| sequence.reaches_model(item)).map(|item| item.entry).collect();
     let session = sequence.session;
     sequence.branch.iter().any(|&number| {
         let entry = session.entry(number);
@@ -187,7 +185,9 @@ impl Walk {
         // What R13 estimates of the same window: without what it leaves out by D1 and D4.
         let their_total: u64 = window
             .iter()
-            .filter(|item| gives_message(sequence, item) && !is_kept(item) && !costs_otherwise(sequence, item))
+            .filter(|item| {
+                gives_message(sequence, item) && !is_kept(item) && !costs_otherwise(sequence, item)
+            })
             .map(|item| item.estimate)
             .sum();
         let ratio = |total: u64| {
@@ -198,10 +198,11 @@ impl Walk {
         let budget = (keep / ratio(total)).floor().max(1.0);
         let is_scaled = ratio(total) > 1.0 || ratio(their_total) > 1.0;
         let mut sum = 0;
-        let reached = (0..window.len()).rev().filter(|&at| sequence.role(&window[at]).is_some()).find(|&at| {
-            sum += window[at].estimate;
-            sum as f64 >= budget
-        });
+        let reached =
+            (0..window.len()).rev().filter(|&at| sequence.role(&window[at]).is_some()).find(|&at| {
+                sum += window[at].estimate;
+                sum as f64 >= budget
+            });
         let legal = legal_cuts(sequence, window);
         let theirs = window.iter().map(|item| is_their_cut(sequence.entry(item))).collect();
         let cut = cut_at(reached, &legal);
@@ -241,10 +242,7 @@ fn legal_cuts(sequence: &Sequence<'_>, window: &[Item]) -> Vec<bool> {
     });
     let begins = |item: &Item| {
         sequence.counts(item)
-            && !matches!(
-                sequence.role(item),
-                Some(Role::ToolResult | Role::System | Role::Unknown) | None
-            )
+            && !matches!(sequence.role(item), Some(Role::ToolResult | Role::System | Role::Unknown) | None)
     };
     window.iter().zip(is_free).map(|(item, is_free)| is_free && begins(item)).collect()
 }
@@ -292,8 +290,9 @@ pub(crate) fn cut_excuses(sequence: &Sequence<'_>, walk: &Walk) -> Vec<Deviation
 /// D9 moves the cut only if there is some usage that R13 scales the budget by.
 fn has_untrusted_usage(sequence: &Sequence<'_>) -> bool {
     let session = sequence.session;
-    let has_usage = sequence.branch.iter().any(|&number| {
-        session.entry(number).message().is_some_and(|message| message.usage.is_some())
-    });
+    let has_usage = sequence
+        .branch
+        .iter()
+        .any(|&number| session.entry(number).message().is_some_and(|message| message.usage.is_some()));
     has_usage && d9(sequence)
 }

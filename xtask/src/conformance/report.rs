@@ -129,7 +129,8 @@ impl Report {
     }
 
     fn tables(&self) -> String {
-        let mut text = String::from("| sessions | compared | no session | different |\n|---|---:|---:|---:|\n");
+        let mut text =
+            String::from("| sessions | compared | no session | different |\n|---|---:|---:|---:|\n");
         for source in &self.sources {
             let Source { title, n_sessions, n_refused, n_different } = source;
             text.push_str(&format!("| {title} | {n_sessions} | {n_refused} | {n_different} |\n"));

@@ -29,10 +29,9 @@ const ESCAPED: [(&str, &str); 6] = [
 /// Compares the requests that both make of our preparation, and the compaction that comes of the same answers.
 pub(crate) fn requests(reading: &Reading<'_>, theirs: &Value<'_>, sheet: &mut Sheet) {
     let Ok(preparation) = reading.preparation() else { return };
-    let material = Material::load(&preparation, reading.records(), &reading.prompts)
-        .expect("the records are in memory");
-    let options =
-        RequestOptions { instructions: Some("the tests".to_owned()), ..RequestOptions::default() };
+    let material =
+        Material::load(&preparation, reading.records(), &reading.prompts).expect("the records are in memory");
+    let options = RequestOptions { instructions: Some("the tests".to_owned()), ..RequestOptions::default() };
     let job = Job::new(&reading.prompts, &options, ModelLimits::default(), &preparation.settings);
     let previous = preparation
         .previous
@@ -54,8 +53,7 @@ pub(crate) fn requests(reading: &Reading<'_>, theirs: &Value<'_>, sheet: &mut Sh
         sheet.add(Program::R13, Topic::Requests, Verdict::Different(words));
         return;
     }
-    let has_d13 =
-        deviations::d13(preparation.history.len(), is_split, previous.is_some());
+    let has_d13 = deviations::d13(preparation.history.len(), is_split, previous.is_some());
     for (at, ((kind, request), theirs)) in ours.iter().zip(asked).enumerate() {
         let lean = lean.as_ref().and_then(|requests| requests.get(at)).map(|(_, request)| request);
         let excuse_d13 = has_d13 && *kind == Kind::Short;
@@ -81,10 +79,7 @@ fn is_developer(message: &Value<'_>) -> bool {
 }
 
 fn any_developer(material: &Material<'_>) -> bool {
-    [&material.history, &material.turn_prefix, &material.recent]
-        .into_iter()
-        .flatten()
-        .any(is_developer)
+    [&material.history, &material.turn_prefix, &material.recent].into_iter().flatten().any(is_developer)
 }
 
 fn without_developer<'r>(material: &Material<'r>) -> Material<'r> {
