@@ -150,11 +150,18 @@ pub(crate) fn one(
     if has_d13 {
         excuses.push(Deviation::D13);
     }
-    if bare == whole || has_d13 {
+    // D13 is about the new summary that goes into the request; what is around it must be the same.
+    if bare == whole || has_d13 && without_summary(&bare) == without_summary(&whole) {
         sheet.compare(key, &ours.prompt, &their_prompt, &excuses);
     } else {
         sheet.compare(key, &bare, &whole, &[]);
     }
+}
+
+/// A request before and behind the summary in it.
+fn without_summary(prompt: &str) -> Option<(&str, &str)> {
+    let (before, rest) = prompt.split_once("\n<previous-summary>\n")?;
+    Some((before, rest.rsplit_once("\n</previous-summary>\n")?.1))
 }
 
 /// Tags in the transcript as they were.
