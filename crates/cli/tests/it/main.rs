@@ -14,6 +14,7 @@ mod inspect;
 mod man;
 mod models;
 mod prune;
+mod readme;
 mod schema;
 mod sessions;
 mod settings;
