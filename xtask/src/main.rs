@@ -1,5 +1,6 @@
 //! Chores.
 
+mod check;
 mod conformance;
 mod docs;
 mod e2e_llm;
@@ -8,12 +9,15 @@ mod fixtures;
 mod fuzz;
 mod models;
 mod reference;
+mod tidy;
 
 use clap::Parser;
 
 /// The project's own chores
 #[derive(Debug, Parser)]
 enum Chore {
+    /// Everything that must hold before a change is taken
+    Check,
     /// Compare sesstool's answers with those of the reference programs
     Conformance(conformance::Args),
     /// Write the documentation that is generated from code
@@ -26,15 +30,19 @@ enum Chore {
     Fuzz(fuzz::Args),
     /// Write the table of models' windows, limits and prices from a registry package
     Models(models::Args),
+    /// What the house style asks for and no compiler checks
+    Tidy,
 }
 
 fn main() -> anyhow::Result<()> {
     match Chore::parse() {
+        Chore::Check => check::run(),
         Chore::Conformance(args) => conformance::run(&args),
         Chore::Docs(args) => docs::run(&args),
         Chore::E2eLlm(args) => e2e_llm::run(&args),
         Chore::Fixtures(args) => fixtures::run(&args),
         Chore::Fuzz(args) => fuzz::run(&args),
         Chore::Models(args) => models::run(&args),
+        Chore::Tidy => tidy::run(),
     }
 }

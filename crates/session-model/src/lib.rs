@@ -17,6 +17,7 @@ pub mod message;
 pub mod migrate;
 pub mod model_message;
 pub mod output_notice;
+pub mod pieces;
 pub mod prompts;
 pub mod reader;
 pub mod record;

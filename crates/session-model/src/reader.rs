@@ -5,8 +5,9 @@ use crate::entry::{
     CompactionFacts, ContextEditFacts, Entry, EntryKind, EntryNo, Facts, Header, NameNo, Parent, SummaryFacts,
 };
 use crate::error::{NotASession, Problem, ProblemKind, RecordError};
-use crate::message::{MessageScan, Names, Role, calls_in, content_pieces, scan_message};
+use crate::message::{MessageScan, Names, Role, calls_in, scan_message};
 use crate::migrate;
+use crate::pieces::content_pieces;
 use crate::record::{LineReader, RecordSink, Span};
 use crate::scan::{ScanError, Walker};
 use crate::session::{NameSet, Session};
