@@ -125,7 +125,7 @@ fn work(run: &Run<'_>, thread: usize) {
             use std::io::Write;
             std::io::stdout().write_all(&input).expect("standard output can be written");
         }
-        let is_reader_only = run.args.records.is_some() && seed % 16 != 0;
+        let is_reader_only = run.args.records.is_some() && !seed.is_multiple_of(16);
         for target in run.targets.iter().filter(|target| target.is_reader || !is_reader_only) {
             match catch_unwind(AssertUnwindSafe(|| (target.run)(&input, seed))) {
                 Ok(n_records) if target.is_reader => {

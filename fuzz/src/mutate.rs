@@ -40,8 +40,30 @@ const ODD_VALUES: &[&str] = &[
 
 /// Bytes that readers of lines stumble over.
 const ODD_BYTES: &[&[u8]] = &[
-    b"\0", b"\0\0\0\0\0\0\0\0", b"\n", b"\r\n", b"\r", b"\\", b"\"", b"{", b"}", b"[", b"]", b"}{", b"{\"", b",", b":",
-    b"\xff", b"\xed\xa0\x80", b"\xef\xbb\xbf", b"\xc0\x80", b"\xe2\x80\xa8", b"\x1b[31m", b"\\u", b"\\ud83d", b"1e",
+    b"\0",
+    b"\0\0\0\0\0\0\0\0",
+    b"\n",
+    b"\r\n",
+    b"\r",
+    b"\\",
+    b"\"",
+    b"{",
+    b"}",
+    b"[",
+    b"]",
+    b"}{",
+    b"{\"",
+    b",",
+    b":",
+    b"\xff",
+    b"\xed\xa0\x80",
+    b"\xef\xbb\xbf",
+    b"\xc0\x80",
+    b"\xe2\x80\xa8",
+    b"\x1b[31m",
+    b"\\u",
+    b"\\ud83d",
+    b"1e",
     b"{\"type\":\"message\",\"id\":\"x\",\"parentId\":null}",
     b"{\"type\":\"session\",\"id\":\"again\"}",
     b"{\"type\":\"title\",\"v\":1}",
@@ -122,7 +144,8 @@ fn change_lines(random: &mut Random, bytes: &mut Vec<u8>, corpus: &Corpus) {
             let depth = random.between(1, 3000);
             let (open, close) = if random.chance(0.5) { ("[", "]") } else { ("{\"a\":", "}") };
             let nested = format!("{}1{}", open.repeat(depth), close.repeat(depth));
-            let line = format!("{{\"type\":\"custom\",\"id\":\"deep\",\"parentId\":null,\"data\":{nested}}}\n");
+            let line =
+                format!("{{\"type\":\"custom\",\"id\":\"deep\",\"parentId\":null,\"data\":{nested}}}\n");
             lines.insert(one, line.into_bytes());
         }
         _ => {

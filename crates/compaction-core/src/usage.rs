@@ -92,7 +92,7 @@ mod tests {
         let file = concat!(
             "{\"type\":\"session\",\"version\":3,\"id\":\"s\"}\n",
             "{\"type\":\"message\",\"id\":\"a\",\"parentId\":null,\"message\":{\"role\":\"assistant\",\"content\":[],",
-            "\"stopReason\":\"stop\",\"usage\":{\"input\":1e30,\"output\":1}}}\n",
+            "\"stopReason\":\"stop\",\"usage\":{\"input\":1e300,\"output\":1}}}\n",
             "{\"type\":\"message\",\"id\":\"b\",\"parentId\":\"a\",\"message\":{\"role\":\"user\",\"content\":\"more than nothing\"}}\n",
         );
         let (session, _) = Session::read(file.as_bytes()).expect("a session");
