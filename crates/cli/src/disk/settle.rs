@@ -21,10 +21,11 @@ pub struct Settled {
 }
 
 /// Finishes or takes back what a killed command began. Every writing command calls this before it reads the file;
-/// without an undo log beside the session it does nothing. `time` is ISO 8601.
+/// without an undo log or a temporary file beside the session it does nothing. `time` is ISO 8601.
 pub fn settle(path: &Path, time: &str) -> Result<Settled, DiskError> {
     let real = guard::resolve(path)?;
-    if std::fs::symlink_metadata(names::undo_log(&real)).is_err() {
+    let is_there = |path: &Path| std::fs::symlink_metadata(path).is_ok();
+    if !is_there(&names::undo_log(&real)) && !is_there(&names::temporary(&real)) {
         return Ok(Settled::default());
     }
     settle_locked(&guard::lock(path)?, time)
@@ -34,7 +35,11 @@ pub fn settle(path: &Path, time: &str) -> Result<Settled, DiskError> {
 pub(super) fn settle_locked(locked: &Locked, time: &str) -> Result<Settled, DiskError> {
     let log = Log::read(&locked.path)?;
     let mut settled = Settled::default();
-    let Some((write, state)) = log.writes.last() else { return Ok(settled) };
+    let Some((write, state)) = log.writes.last() else {
+        // Killed before there was anything to note. We hold the lock, so nobody is making it.
+        let _ = std::fs::remove_file(names::temporary(&locked.path));
+        return Ok(settled);
+    };
     let metadata = locked.metadata()?;
     if *state == State::Begun {
         let line = match &write.appended {

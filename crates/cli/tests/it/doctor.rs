@@ -7,10 +7,12 @@ fn broken() -> String {
     let whole = session("s");
     let lines: Vec<&str> = whole.lines().collect();
     let lost = lines[5].replace(r#""parentId":"00000004""#, r#""parentId":"0badf00d""#);
-    let orphan = lines[4].replace("00000004", "00000006").replace("00000003", "00000005").replace("call_1", "call_9");
+    let orphan =
+        lines[4].replace("00000004", "00000006").replace("00000003", "00000005").replace("call_1", "call_9");
     let next = lines[2].replace("00000002", "00000007").replace("00000001", "00000006");
     let torn = &lines[3][..150];
-    [lines[0], lines[1], lines[2], &format!("{torn}{}", lines[3]), lines[4], &lost, &orphan, &next, torn].join("\n")
+    [lines[0], lines[1], lines[2], &format!("{torn}{}", lines[3]), lines[4], &lost, &orphan, &next, torn]
+        .join("\n")
 }
 
 #[test]
