@@ -129,21 +129,31 @@ fn settle_leftovers(locked: &Locked) -> Result<u64, DiskError> {
             continue;
         }
         let is_closed = writers_of(&metadata).pids.is_empty();
-        carried += carry_missing(locked, &old, length).map_err(io_error(&path, "carry over"))?;
+        let (end, bytes) =
+            carry_missing(locked, &old, length, is_closed).map_err(io_error(&path, "carry over"))?;
+        carried += bytes;
         if is_closed {
             std::fs::remove_file(&path).map_err(io_error(&path, "remove the file"))?;
+        } else if end > length {
+            // Pruning may change these lines in the session: they must not count as missing then.
+            let further = names::left_behind(&locked.path, end, metadata.ino());
+            std::fs::rename(&path, further).map_err(io_error(&path, "rename the file"))?;
         }
     }
     Ok(carried)
 }
 
-/// Carries the lines that the session does not have yet; a kill in the middle cannot double them.
-fn carry_missing(locked: &Locked, old: &File, length: u64) -> io::Result<u64> {
+/// Carries the lines from `start` on that the session does not have yet: a kill before the name tells how far we came cannot
+/// double them. Gives where it stopped, which is before a line in the making, and the number of bytes.
+fn carry_missing(locked: &Locked, old: &File, start: u64, is_closed: bool) -> io::Result<(u64, u64)> {
     let end = old.metadata()?.len();
-    if end <= length {
-        return Ok(0);
+    if end <= start {
+        return Ok((start, 0));
     }
-    let late = read_range(old, length, end)?;
+    let mut late = read_range(old, start, end)?;
+    if !is_closed {
+        late.truncate(memchr::memrchr(b'\n', &late).map_or(0, |last| last + 1));
+    }
     let session = read_range(&locked.file, 0, locked.file.metadata()?.len())?;
     let known: std::collections::HashSet<&[u8]> = session.split(|byte| *byte == b'\n').collect();
     let mut missing = Vec::new();
@@ -154,5 +164,5 @@ fn carry_missing(locked: &Locked, old: &File, length: u64) -> io::Result<u64> {
         }
     }
     carry(&locked.file, &missing)?;
-    Ok(missing.len() as u64)
+    Ok((start + late.len() as u64, missing.len() as u64))
 }
