@@ -17,6 +17,7 @@ mod live;
 mod man;
 mod models;
 mod prune;
+mod readme;
 mod schema;
 mod sessions;
 mod settings;
