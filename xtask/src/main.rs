@@ -7,6 +7,8 @@ mod e2e_llm;
 mod files;
 mod fixtures;
 mod fuzz;
+mod limits;
+mod live_writers;
 mod models;
 mod reference;
 mod tidy;
@@ -28,6 +30,10 @@ enum Chore {
     Fixtures(fixtures::Args),
     /// Run mutated sessions through the libraries
     Fuzz(fuzz::Args),
+    /// Measure time and memory on hostile and huge sessions
+    Limits(limits::Args),
+    /// Let the agents write to sessions while sesstool changes them
+    LiveWriters(live_writers::Args),
     /// Write the table of models' windows, limits and prices from a registry package
     Models(models::Args),
     /// What the house style asks for and no compiler checks
@@ -42,6 +48,8 @@ fn main() -> anyhow::Result<()> {
         Chore::E2eLlm(args) => e2e_llm::run(&args),
         Chore::Fixtures(args) => fixtures::run(&args),
         Chore::Fuzz(args) => fuzz::run(&args),
+        Chore::Limits(args) => limits::run(&args),
+        Chore::LiveWriters(args) => live_writers::run(&args),
         Chore::Models(args) => models::run(&args),
         Chore::Tidy => tidy::run(),
     }
