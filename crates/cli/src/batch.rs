@@ -207,3 +207,121 @@ impl<T> Queue<T> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::args::Globals;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    fn app(jobs: u16) -> App {
+        App::new(Globals { jobs: Some(jobs), quiet: true, ..Globals::default() })
+    }
+
+    fn items(sizes: &[u64]) -> Vec<Item> {
+        let item = |(at, &n_bytes): (usize, &u64)| {
+            let path = std::path::PathBuf::from(at.to_string());
+            let file = SessionFile { path: path.clone(), n_bytes, modified_ms: None };
+            Item { path, file: Ok(file) }
+        };
+        sizes.iter().enumerate().map(item).collect()
+    }
+
+    /// Runs the batch with a result that names the file, and returns what was delivered.
+    fn names(
+        window: usize,
+        app: &App,
+        items: &[Item],
+        work: impl Fn(&SessionFile) -> Result<(), CommandError> + Sync,
+    ) -> Vec<String> {
+        let mut delivered = Vec::new();
+        map_within(
+            window,
+            app,
+            items,
+            |file, _| work(file).map(|()| file.path.display().to_string()),
+            |item, result| {
+                delivered.push(result.unwrap_or_else(|error| error.message));
+                assert!(delivered.last().unwrap().contains(&item.path.display().to_string()));
+                Ok(())
+            },
+        )
+        .unwrap();
+        delivered
+    }
+
+    #[test]
+    fn results_come_in_the_order_of_the_items() {
+        let items = items(&[1, 50, 3, 100, 2, 7, 80, 4]);
+        let expected: Vec<_> = (0..items.len()).map(|at| at.to_string()).collect();
+        for (jobs, window) in [(1, 256), (3, 256), (4, 2), (16, 1)] {
+            assert_eq!(names(window, &app(jobs), &items, |_| Ok(())), expected, "{jobs} jobs");
+        }
+    }
+
+    #[test]
+    fn the_largest_file_of_the_window_is_begun_first() {
+        let items = items(&[1, 50, 3, 100]);
+        let begun = Mutex::new(Vec::new());
+        let queue: Queue<()> = Queue::new(&items, 3);
+        while let Some(at) = queue.next(&Cancel::new()) {
+            begun.lock().unwrap().push(at);
+            queue.done(at, Ok(()));
+            if begun.lock().unwrap().len() == 3 {
+                // The window moves on only as results are delivered.
+                queue.lock().next = 3;
+            }
+        }
+        assert_eq!(begun.into_inner().unwrap(), [1, 2, 0, 3]);
+    }
+
+    #[test]
+    fn a_panic_and_an_error_stay_with_their_file() {
+        panics::install();
+        for jobs in [1, 4] {
+            let delivered = names(256, &app(jobs), &items(&[1, 2, 3, 4]), |file| match file.path.to_str() {
+                Some("1") => panic!("a fault"),
+                Some("2") => Err(CommandError::in_file(&file.path, "wrong")),
+                _ => Ok(()),
+            });
+            assert_eq!(delivered.len(), 4);
+            assert!(delivered[1].starts_with("1: internal error: a fault ("), "{}", delivered[1]);
+            assert_eq!((&*delivered[0], &*delivered[2], &*delivered[3]), ("0", "2: wrong", "3"));
+        }
+    }
+
+    #[test]
+    fn nothing_is_begun_behind_a_cancel_and_what_was_begun_is_delivered() {
+        for jobs in [1, 4] {
+            let app = app(jobs);
+            let begun = AtomicUsize::new(0);
+            let delivered = names(256, &app, &items(&[1; 100]), |_| {
+                if begun.fetch_add(1, Ordering::SeqCst) == 5 {
+                    app.cancel.cancel();
+                }
+                Ok(())
+            });
+            let n_begun = begun.load(Ordering::SeqCst);
+            assert_eq!(delivered.len(), n_begun);
+            assert!((6..=6 + usize::from(jobs)).contains(&n_begun), "{n_begun} of {jobs} jobs");
+        }
+    }
+
+    #[test]
+    fn a_reader_that_gives_up_ends_the_batch() {
+        for jobs in [1, 4] {
+            let (app, mut n_delivered) = (app(jobs), 0);
+            let result = map(
+                &app,
+                &items(&[1; 1000]),
+                |_, _| Ok(()),
+                |_, _| {
+                    n_delivered += 1;
+                    if n_delivered == 3 { Err(CommandError::new("enough")) } else { Ok(()) }
+                },
+            );
+            assert_eq!(result, Err(CommandError::new("enough")));
+            assert_eq!(n_delivered, 3);
+        }
+    }
+}

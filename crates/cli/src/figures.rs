@@ -18,6 +18,7 @@ pub fn count(number: u64, noun: &str) -> String {
     let plural = match noun.strip_suffix('y') {
         _ if number == 1 => noun.to_owned(),
         Some(stem) if !stem.ends_with(['a', 'e', 'o']) => format!("{stem}ies"),
+        _ if noun.ends_with("leaf") => format!("{}ves", &noun[..noun.len() - 1]),
         _ if noun.ends_with(['s', 'h']) => format!("{noun}es"),
         _ => format!("{noun}s"),
     };
@@ -57,8 +58,8 @@ mod tests {
     fn counts_have_their_plural() {
         let of = |noun| count(2, noun);
         assert_eq!(
-            [count(1, "entry"), of("entry"), of("session"), of("branch"), of("day")],
-            ["1 entry", "2 entries", "2 sessions", "2 branches", "2 days"]
+            [count(1, "entry"), of("entry"), of("session"), of("branch"), of("day"), of("more leaf")],
+            ["1 entry", "2 entries", "2 sessions", "2 branches", "2 days", "2 more leaves"]
         );
     }
 

@@ -40,7 +40,7 @@ pub mod write;
 
 use app::App;
 use args::Cli;
-use exit::Status;
+use exit::{CommandError, Status};
 
 /// The command line as clap knows it, for documentation.
 pub fn command() -> clap::Command {
@@ -60,13 +60,16 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> Status {
     };
     let (globals, command) = (cli.globals, cli.command);
     let app = App::new(globals);
-    let result = panics::catch(|| command.run(&app));
-    let status = match result.and_then(|status| app.printer.flush().map(|()| status)) {
+    let status = match panics::catch(|| command.run(&app)) {
         Ok(status) => status,
         Err(error) => {
             app.printer.error(&error);
             error.status()
         }
     };
-    if app.cancel.is_cancelled() { Status::Interrupted } else { status }
+    if app.cancel.is_cancelled() {
+        app.printer.error(&CommandError::interrupted());
+        return Status::Interrupted;
+    }
+    status
 }

@@ -112,11 +112,6 @@ impl Printer {
         io::stdout().is_terminal()
     }
 
-    /// Columns of the terminal on standard output; 100 where there is none.
-    pub fn width(&self) -> usize {
-        terminal_size::terminal_size().map_or(100, |(width, _)| usize::from(width.0)).max(40)
-    }
-
     /// Writes data to standard output.
     ///
     /// # Errors
@@ -125,27 +120,11 @@ impl Printer {
         if self.is_closed() {
             return Err(CommandError::output(&io::ErrorKind::BrokenPipe.into()));
         }
-        let mut result = Ok(());
-        self.beside_bar(|| {
+        let result = self.beside_bar(|| {
             let mut out = lock(&self.out);
-            result = write(&mut *out);
-            // A person at a terminal, or behind `tail -f`, sees each record as it comes.
-            if result.is_ok() && (self.is_terminal() || lock(&self.bar).is_some()) {
-                result = out.flush();
-            }
+            // Whoever reads, a person or a program, gets each record as it comes.
+            write(&mut *out).and_then(|()| out.flush())
         });
-        self.checked(result)
-    }
-
-    /// Writes out what is buffered.
-    ///
-    /// # Errors
-    /// As [`Printer::data`].
-    pub fn flush(&self) -> Result<(), CommandError> {
-        if self.is_closed() {
-            return Ok(());
-        }
-        let result = lock(&self.out).flush();
         self.checked(result)
     }
 
@@ -218,7 +197,7 @@ impl Printer {
         });
     }
 
-    fn beside_bar(&self, work: impl FnOnce()) {
+    fn beside_bar<T>(&self, work: impl FnOnce() -> T) -> T {
         let bar = lock(&self.bar).clone();
         match bar {
             Some(bar) => bar.suspend(work),

@@ -113,6 +113,8 @@ impl<'a> Reporter<'a> {
             _ => {}
         }
         match &result {
+            // Said once, at the end of the run.
+            Err(error) if error.kind == ErrorKind::Interrupted => {}
             Err(error) => self.app.printer.error(error),
             Ok(Outcome::Skipped(skipped)) => {
                 self.app.printer.say(&format!("{}: skipped: {}", named(&item.path), skipped.message));

@@ -13,6 +13,7 @@ use crate::batch::Worker;
 use crate::disk::Fingerprint;
 use crate::disk::read::{self, FileBytes};
 use crate::exit::CommandError;
+use crate::signals;
 
 /// A file that may be a session, or standard input.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -134,5 +135,6 @@ impl SessionFile {
 }
 
 fn stdin() -> Result<FileBytes, CommandError> {
-    read::from_reader(std::io::stdin().lock()).map_err(|error| CommandError::in_file(Path::new("-"), error))
+    let bytes = signals::while_waiting(|| read::from_reader(std::io::stdin().lock()));
+    bytes.map_err(|error| CommandError::in_file(Path::new("-"), error))
 }

@@ -17,8 +17,10 @@ mod agent_keys;
 mod file;
 mod flags;
 mod table;
+#[cfg(test)]
+mod tests;
 
-pub use flags::{CompactionFlags, Flags, HookFlags, Override, PruneFlags, SummarizerFlags};
+pub use flags::{BranchFlags, CompactionFlags, Flags, HookFlags, Override, PruneFlags, SummarizerFlags};
 pub use table::{HOOK_EVENTS, Kind, Row, TABLE};
 
 /// Every setting with its value and where that comes from.

@@ -31,3 +31,4 @@ pub mod time;
 pub mod tokens;
 pub mod validate;
 pub mod value;
+pub mod wire;

@@ -14,7 +14,8 @@ pub fn model_message<'a>(agent: Value<'a>, prompts: &Prompts) -> Option<Value<'a
     let role = Role::from_wire(&agent.text("role")?);
     let Value::Object(mut message) = agent else { return None };
     match role {
-        Role::System | Role::User | Role::Assistant => {}
+        Role::System | Role::Assistant => {}
+        Role::User => attribute(&mut message, "user"),
         Role::Developer => attribute(&mut message, "agent"),
         Role::ToolResult => {
             if message.get("prunedAt").is_some() {
@@ -256,6 +257,10 @@ mod tests {
     fn what_a_model_takes_goes_through() {
         let user = r#"{"role":"user","content":"x","attribution":"agent"}"#;
         check(user, Some(user));
+        check(
+            r#"{"role":"user","content":"x"}"#,
+            Some(r#"{"role":"user","content":"x","attribution":"user"}"#),
+        );
         check(
             r#"{"role":"developer","content":"x","timestamp":1}"#,
             Some(r#"{"role":"developer","content":"x","timestamp":1,"attribution":"agent"}"#),

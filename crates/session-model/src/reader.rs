@@ -184,6 +184,12 @@ impl RecordSink for RecordReader {
     }
 
     fn problem(&mut self, problem: Problem) {
+        // P1 loses a whole record too if anything that is no record follows it on its line.
+        let last = self.last_on_line;
+        let is_behind = problem.line == last.line && problem.offset >= last.offset + last.len && last.len > 0;
+        if is_behind && self.recovered.last() != Some(&last) {
+            self.recovered.push(last);
+        }
         self.problems.push(problem);
     }
 }

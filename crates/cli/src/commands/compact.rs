@@ -20,7 +20,8 @@ mod facts;
 mod made;
 mod one;
 
-pub use facts::Maintenance;
+pub use facts::{Maintenance, RequestFacts};
+pub(crate) use made::request_facts;
 
 /// Append a compaction: a summary takes the place of the older part of the context
 ///

@@ -1,10 +1,9 @@
 //! `sesstool context`: exactly what the model would see.
 
-use std::io::Write;
-
 use clap::{Args, ValueEnum};
 use session_model::agent_message::{AgentMessage, agent_messages};
 use session_model::branch::Branch;
+use session_model::dialect::Dialect;
 use session_model::model_message::model_message;
 use session_model::prompts::Prompts;
 use session_model::sequence::Sequence;
@@ -84,8 +83,11 @@ pub enum Format {
 pub(crate) struct Context<'a> {
     pub(crate) sequence: &'a Sequence<'a>,
     pub(crate) messages: Vec<AgentMessage<'a>>,
-    pub(crate) state: Value<'static>,
+    pub(crate) state: State,
 }
+
+/// Faults and notes that are said one by one; a broken session has thousands.
+const SHOWN_FINDINGS: usize = 10;
 
 /// What was printed and what there is to say.
 struct Printed {
@@ -169,7 +171,7 @@ fn print(
             })
             .collect();
     }
-    let context = Context { sequence: &sequence, messages, state: State::of(&branch).to_value() };
+    let context = Context { sequence: &sequence, messages, state: State::of(&branch) };
     let mut bytes = Vec::new();
     match format {
         Format::Text => text::write(&context, app.printer.paint(), app.printer.is_terminal(), &mut bytes),
@@ -182,7 +184,9 @@ fn print(
             }
         }
         Format::Anthropic | Format::Openai | Format::Responses | Format::Gemini => {
-            notes.extend(wire::write(app, args, format, &context, &mut bytes));
+            if let Some(format) = wire::format(format) {
+                notes.extend(wire::write(app, args, format, &context, &mut bytes));
+            }
         }
     }
     Ok(Printed { bytes, notes })
@@ -205,12 +209,28 @@ fn notes(args: &ContextArgs, loaded: &Loaded, branch: &Branch<'_>, sequence: &Se
     if let Some(problem) = &sequence.problem {
         notes.push(problem.to_string());
     }
-    for finding in validate(sequence) {
+    let findings = validate(sequence);
+    for finding in findings.iter().take(SHOWN_FINDINGS) {
         let kind = if finding.kind.is_fault() { "fault" } else { "note" };
         let (entry, call) = (session.id(finding.entry), session.name(finding.call));
         notes.push(format!("{kind}: {} at entry {entry} (call {call})", finding.kind));
     }
+    if findings.len() > SHOWN_FINDINGS {
+        let more = findings.len() - SHOWN_FINDINGS;
+        notes.push(format!("{more} more faults and notes; sesstool doctor lists them all"));
+    }
     notes
+}
+
+/// The state in oh-my-pi's fields, and in pi files pi's own beside them.
+fn state_fields(state: &State, dialect: Dialect) -> Object<'static> {
+    let mut fields = state.to_json(Dialect::OhMyPi);
+    if dialect == Dialect::Pi {
+        for (key, value) in state.to_json(Dialect::Pi).iter() {
+            fields.set(key.clone(), value.clone());
+        }
+    }
+    fields
 }
 
 /// State and messages as one object.
@@ -221,7 +241,7 @@ fn json(context: &Context<'_>, file: &SessionFile, bytes: &mut Vec<u8>) {
     object.set("sessionId", session.header.id.clone());
     let leaf = context.sequence.branch.last().map(|&leaf| Value::from(session.id(leaf).to_owned()));
     object.set("leafId", leaf.unwrap_or(Value::Null));
-    for (key, value) in context.state.as_object().into_iter().flat_map(Object::iter) {
+    for (key, value) in state_fields(&context.state, session.dialect).iter() {
         object.set(key.clone(), value.clone());
     }
     let messages = context.messages.iter().map(|message| message.value.clone()).collect();

@@ -74,6 +74,7 @@ pub fn run(app: &App, args: &InspectArgs) -> Result<Status, CommandError> {
     let settings = app.settings(&[])?;
     let options =
         ReadOptions { tokenizer: settings.tokenizer(), dialect: app.globals.dialect.map(Into::into) };
+    let compaction = settings.compaction();
     let items = discover(app, &args.paths, Stdin::Allowed, Without::Newest)?;
     let in_depth = items.len() == 1 || args.full || args.tree;
     let mut reporter = Reporter::new(app, true);
@@ -83,11 +84,11 @@ pub fn run(app: &App, args: &InspectArgs) -> Result<Status, CommandError> {
         &items,
         |file, worker| {
             let (session, problems, _) = file.index(options, worker)?;
-            let mut inspection = Inspection::of(file, &session, problems);
+            let mut inspection = Inspection::of(file, &session, problems, &compaction);
             if args.tree {
                 inspection.add_tree(&session, app.globals.json);
             }
-            Ok(inspection)
+            Ok(if app.globals.json || in_depth { inspection } else { inspection.for_table() })
         },
         |item, result| {
             let streams = args.sort.is_none() && !args.reverse && (app.globals.json || in_depth);

@@ -7,6 +7,7 @@ use crate::app::App;
 use crate::exit::{CommandError, Status};
 use crate::report::Record;
 
+pub mod branch;
 pub mod check;
 pub mod compact;
 pub mod completions;
@@ -30,6 +31,7 @@ pub enum Command {
     Inspect(inspect::InspectArgs),
     Check(check::CheckArgs),
     Prompt(prompt::PromptArgs),
+    Branch(branch::BranchArgs),
     Undo(undo::UndoArgs),
     Settings(settings::SettingsArgs),
     Models(models::ModelsArgs),
@@ -49,6 +51,7 @@ impl Command {
             Command::Prune(args) => prune::run(app, &args),
             Command::Context(args) => context::run(app, &args),
             Command::Check(args) => check::run(app, &args),
+            Command::Branch(args) => branch::run(app, &args),
             Command::Prompt(args) => prompt::run(app, &args),
             Command::Inspect(args) => inspect::run(app, &args),
             Command::Undo(args) => undo::run(app, &args),
@@ -64,6 +67,7 @@ impl Command {
 /// The schema of one line of `--json`, by command.
 pub(crate) fn schemas() -> Vec<(&'static str, Schema)> {
     vec![
+        ("branch", schema_for!(Record<branch::Branching>)),
         ("check", schema_for!(Record<check::Check>)),
         ("compact", schema_for!(Record<compact::Maintenance>)),
         ("inspect", schema_for!(Record<inspect::Inspection>)),

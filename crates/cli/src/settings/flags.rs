@@ -66,6 +66,18 @@ pub struct PruneFlags {
     pub protect_tool: Vec<String>,
 }
 
+/// How branches are summarised.
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "Branches")]
+pub struct BranchFlags {
+    /// Tokens of the model's window that the request leaves free; half of it is the summary's limit [default: 16384]
+    #[arg(long, value_name = "N")]
+    pub reserve_tokens: Option<u64>,
+    /// Window of the model in tokens, where it is not known or other than known
+    #[arg(long, value_name = "N")]
+    pub context_window: Option<u64>,
+}
+
 /// Who summarises.
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Summaries")]
@@ -140,6 +152,15 @@ impl Flags for CompactionFlags {
         set.some("compaction.thresholdPercent", "--threshold-percent", self.threshold_percent);
         set.some("compaction.thresholdTokens", "--threshold-tokens", self.threshold_tokens);
         set.some("compaction.idleThresholdTokens", "--idle-threshold-tokens", self.idle_threshold_tokens);
+        set.some("models.contextWindow", "--context-window", self.context_window);
+        set.0
+    }
+}
+
+impl Flags for BranchFlags {
+    fn overrides(&self) -> Vec<Override> {
+        let mut set = Set::default();
+        set.some("branchSummary.reserveTokens", "--reserve-tokens", self.reserve_tokens);
         set.some("models.contextWindow", "--context-window", self.context_window);
         set.0
     }

@@ -173,6 +173,20 @@ pub struct RequestFacts {
     pub failures: Vec<String>,
 }
 
+impl RequestFacts {
+    /// A request that would be made.
+    pub(crate) fn planned(request: crate::fold_estimate::EstimatedRequest) -> RequestFacts {
+        RequestFacts {
+            kind: request.kind.name(),
+            model: None,
+            estimated_prompt_tokens: request.prompt,
+            prompt_tokens: None,
+            output_tokens: None,
+            failures: Vec::new(),
+        }
+    }
+}
+
 /// What pruning did before the compaction.
 #[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]

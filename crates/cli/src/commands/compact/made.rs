@@ -83,17 +83,7 @@ impl Work<'_> {
             .fold((0, 0), |(prompt, output), request| (prompt + request.prompt, output + request.output));
         Ok(Made {
             summarizer: self.source.name(),
-            requests: requests
-                .iter()
-                .map(|request| RequestFacts {
-                    kind: request.kind.name(),
-                    model: None,
-                    estimated_prompt_tokens: request.prompt,
-                    prompt_tokens: None,
-                    output_tokens: None,
-                    failures: Vec::new(),
-                })
-                .collect(),
+            requests: requests.into_iter().map(RequestFacts::planned).collect(),
             price: asked.estimated_price(prompt, output),
             ..Made::default()
         })

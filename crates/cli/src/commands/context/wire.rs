@@ -1,14 +1,47 @@
-//! TEMP
-use super::*;
-pub(super) fn format(_f: Format) -> Option<()> {
-    None
+//! A context as the body of a request to a model's API (spec 2.5).
+
+use session_model::state::State;
+use session_model::value::Value;
+use session_model::wire::{self, WireFormat, WireOptions};
+
+use super::{Context, ContextArgs, Format, blobs};
+use crate::app::App;
+
+/// The API of a format, if it is one of an API.
+pub(super) fn format(format: Format) -> Option<WireFormat> {
+    match format {
+        Format::Text | Format::Json | Format::Jsonl | Format::Markdown => None,
+        Format::Anthropic => Some(WireFormat::Anthropic),
+        Format::Openai => Some(WireFormat::OpenAi),
+        Format::Responses => Some(WireFormat::Responses),
+        Format::Gemini => Some(WireFormat::Gemini),
+    }
 }
+
+/// Appends the body, and says what is not in it as it is in the context.
 pub(super) fn write(
-    _a: &App,
-    _g: &ContextArgs,
-    _f: Format,
-    _c: &Context<'_>,
-    _o: &mut Vec<u8>,
+    app: &App,
+    args: &ContextArgs,
+    format: WireFormat,
+    context: &Context<'_>,
+    out: &mut Vec<u8>,
 ) -> Vec<String> {
-    Vec::new()
+    let messages: Vec<Value<'_>> = context.messages.iter().map(|message| message.value.clone()).collect();
+    let model = args.model.clone().or_else(|| current_model(&context.state)).unwrap_or_default();
+    let resolve = |reference: &str| blobs::resolve(app, reference);
+    let options = WireOptions { model: &model, max_tokens: args.max_tokens, resolve: &resolve };
+    let body = wire::body(format, &messages, &options);
+    out.extend_from_slice(body.json.to_json().as_bytes());
+    out.push(b'\n');
+    let mut notes: Vec<String> = body.changes.iter().map(ToString::to_string).collect();
+    if model.is_empty() {
+        notes.push("the session names no model; give one with --model".to_owned());
+    }
+    notes
+}
+
+/// The id of the model that the session was last used with.
+fn current_model(state: &State) -> Option<String> {
+    let of_pi = state.model.as_ref().map(|(_, id)| id.clone());
+    of_pi.or_else(|| state.models.get("default")?.split_once('/').map(|(_, id)| id.to_owned()))
 }

@@ -2,12 +2,15 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use compaction_core::preparation::{Preparation, Skip, prepare};
+use compaction_core::settings::CompactionSettings;
+use compaction_core::usage;
 use schemars::JsonSchema;
 use serde::Serialize;
 use session_model::entry::{EntryKind, EntryNo, NameNo, Parent};
 use session_model::error::Problem;
 use session_model::message::{MessageFacts, Role};
-use session_model::sequence::Sequence;
+use session_model::sequence::{Item, Sequence};
 use session_model::session::Session;
 use session_model::time::iso;
 use session_model::validate::validate;
@@ -71,6 +74,8 @@ pub struct Inspection {
     pub compactions: Vec<CompactionRecord>,
     /// What the model sees of the branch.
     pub context: ContextFacts,
+    /// What the next compaction would do, with the settings as they are.
+    pub next_compaction: NextCompaction,
     /// What could not be taken as it stands.
     pub problems: Vec<ProblemRecord>,
     /// What a provider would refuse or find odd in the context.
@@ -211,6 +216,31 @@ pub struct ContextFacts {
     pub pruned_results: u64,
 }
 
+/// What the next compaction would summarise and keep.
+#[derive(Debug, Default, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct NextCompaction {
+    /// Why there is nothing to compact: `already_compacted` or `nothing_to_compact`. Then all else is empty.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub skipped: Option<&'static str>,
+    /// The entry that the kept tail begins with.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub first_kept_entry_id: Option<String>,
+    /// Its line.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub first_kept_line: Option<u64>,
+    /// Messages that would be summarised.
+    pub summarized_messages: u64,
+    /// Their tokens by estimate.
+    pub summarized_tokens: u64,
+    /// Of them, messages of a turn that the cut would split.
+    pub turn_prefix_messages: u64,
+    /// Messages that would stay.
+    pub kept_messages: u64,
+    /// Their tokens by estimate.
+    pub kept_tokens: u64,
+}
+
 /// A problem in the file.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -263,7 +293,12 @@ impl From<&Problem> for ProblemRecord {
 
 impl Inspection {
     /// The facts of a session that was read from `file`.
-    pub fn of(file: &SessionFile, session: &Session, mut problems: Vec<Problem>) -> Inspection {
+    pub fn of(
+        file: &SessionFile,
+        session: &Session,
+        mut problems: Vec<Problem>,
+        settings: &CompactionSettings,
+    ) -> Inspection {
         let branch = session.branch(None);
         let sequence = branch.effective();
         problems.extend(sequence.problem.clone());
@@ -301,6 +336,7 @@ impl Inspection {
             newest_message_elsewhere: on_branch.map(|newest| session.id(newest).to_owned()),
             compactions: compactions(session, &branch.entries),
             context: context(&sequence),
+            next_compaction: NextCompaction::of(session, prepare(&sequence, settings)),
             problems: problems.iter().map(ProblemRecord::from).collect(),
             findings: findings.collect(),
             tree: None,
@@ -315,6 +351,13 @@ impl Inspection {
         } else {
             self.tree_lines = Some(tree::lines(session));
         }
+    }
+
+    /// Without the lists that a row of a table does not show: of a thousand sessions they would fill the memory.
+    pub(super) fn for_table(mut self) -> Inspection {
+        (self.tools, self.models, self.leaves, self.findings) =
+            (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        self
     }
 
     /// Compactions of the file, on all branches.
@@ -387,12 +430,18 @@ fn roles(session: &Session) -> Vec<RoleFacts> {
 
 fn tools(session: &Session) -> Vec<ToolFacts> {
     let mut tools: HashMap<NameNo, ToolFacts> = HashMap::new();
-    let mut of_call: HashMap<NameNo, NameNo> = HashMap::new();
     let mut without_name = ToolFacts { tool: "(unknown)".to_owned(), ..ToolFacts::default() };
-    for entry in &session.entries {
-        let Some(message) = entry.message() else { continue };
+    let messages = || session.entries.iter().filter_map(|entry| Some((entry, entry.message()?)));
+    // Results name their tool themselves; only for ones that do not are their calls looked up.
+    let is_nameless = |message: &MessageFacts| message.role == Role::ToolResult && message.tool.is_none();
+    let mut of_call: HashMap<NameNo, NameNo> = HashMap::new();
+    if messages().any(|(_, message)| is_nameless(message)) {
+        of_call.extend(
+            messages().flat_map(|(_, message)| message.calls.iter().map(|call| (call.id, call.tool))),
+        );
+    }
+    for (entry, message) in messages() {
         for call in &message.calls {
-            of_call.insert(call.id, call.tool);
             tools.entry(call.tool).or_default().calls += 1;
         }
         if message.role == Role::ToolResult {
@@ -461,9 +510,13 @@ fn compactions(session: &Session, branch: &[EntryNo]) -> Vec<CompactionRecord> {
     let mut records = Vec::new();
     for (at, &number) in branch.iter().enumerate() {
         let entry = session.entry(number);
-        places.entry(entry.id).or_insert(at);
         let Some(facts) = entry.compaction() else { continue };
-        let kept_from = facts.first_kept.and_then(|first| places.get(&first).copied());
+        if places.is_empty() {
+            places
+                .extend(branch.iter().enumerate().rev().map(|(at, &number)| (session.entry(number).id, at)));
+        }
+        let kept_from =
+            facts.first_kept.and_then(|first| places.get(&first).copied()).filter(|from| *from < at);
         records.push(CompactionRecord {
             id: session.id(number).to_owned(),
             time: entry.time_ms.map(iso),
@@ -477,16 +530,38 @@ fn compactions(session: &Session, branch: &[EntryNo]) -> Vec<CompactionRecord> {
     records
 }
 
+impl NextCompaction {
+    fn of(session: &Session, prepared: Result<Preparation<'_>, Skip>) -> NextCompaction {
+        let preparation = match prepared {
+            Ok(preparation) => preparation,
+            Err(skip) => return NextCompaction { skipped: Some(skip.name()), ..NextCompaction::default() },
+        };
+        let tokens = |items: &[Item]| items.iter().map(|item| item.estimate).sum::<u64>();
+        let prefix = preparation.turn_prefix.len() as u64;
+        NextCompaction {
+            skipped: None,
+            first_kept_entry_id: Some(session.id(preparation.first_kept).to_owned()),
+            first_kept_line: Some(session.entry(preparation.first_kept).span.line),
+            summarized_messages: preparation.history.len() as u64 + prefix,
+            summarized_tokens: tokens(&preparation.history) + tokens(&preparation.turn_prefix),
+            turn_prefix_messages: prefix,
+            kept_messages: preparation.recent.len() as u64,
+            kept_tokens: preparation.recent_tokens(),
+        }
+    }
+}
+
 fn context(sequence: &Sequence<'_>) -> ContextFacts {
     let session = sequence.session;
+    let measured = usage::measured(sequence);
     let mut facts = ContextFacts {
         leaf: sequence.branch.last().map(|&leaf| session.id(leaf).to_owned()),
         branch_entries: sequence.branch.len() as u64,
         messages: 0,
-        tokens: sequence.estimate(),
-        estimated_tokens: sequence.estimate(),
-        measured_tokens: None,
-        measured_at: None,
+        tokens: usage::context_tokens(sequence),
+        estimated_tokens: usage::estimate(sequence),
+        measured_tokens: measured.map(|measured| measured.context_tokens),
+        measured_at: measured.map(|measured| session.id(measured.entry).to_owned()),
         bytes: 0,
         images: 0,
         image_bytes: 0,

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use session_model::text::shown;
 
-use super::facts::Inspection;
+use super::facts::{Inspection, NextCompaction};
 use super::tree;
 use crate::figures::{bytes, count, grouped};
 use crate::printer::Paint;
@@ -82,7 +82,7 @@ impl Inspection {
                 table.row([it.tool.clone()].into_iter().chain(numbers).chain([bytes(it.bytes)]));
             }
             table.write(out, paint)?;
-            more(out, paint, self.tools.len(), "tool")?;
+            more(out, paint, self.tools.len(), "more tool")?;
         }
         if !self.models.is_empty() {
             writeln!(out)?;
@@ -101,7 +101,7 @@ impl Inspection {
                 table.row([it.model.clone()].into_iter().chain(numbers));
             }
             table.write(out, paint)?;
-            more(out, paint, self.models.len(), "model")?;
+            more(out, paint, self.models.len(), "more model")?;
         }
         Ok(())
     }
@@ -121,7 +121,7 @@ impl Inspection {
                 ]);
             }
             table.write(out, paint)?;
-            more(out, paint, self.leaves.len(), "leaf")?;
+            more(out, paint, self.leaves.len(), "more leaf")?;
             writeln!(out, "{}", paint.dim("* commands take this one unless --leaf names another"))?;
             if let Some(newest) = &self.newest_message_elsewhere {
                 let note = format!("the newest message, {}, is not on its branch", shown(newest));
@@ -185,7 +185,7 @@ impl Inspection {
         if it.pruned_results > 0 {
             line("pruned", &count(it.pruned_results, "tool result"))?;
         }
-        Ok(())
+        line("compact", &self.next_compaction.words())
     }
 
     fn faults(&self, out: &mut dyn Write, paint: Paint) -> io::Result<()> {
@@ -194,28 +194,50 @@ impl Inspection {
             for problem in self.problems.iter().take(LIST) {
                 writeln!(out, "{}", shown(&problem.message))?;
             }
-            more(out, paint, self.problems.len(), "problem")?;
+            more(out, paint, self.problems.len(), "more problem")?;
         }
         if !self.findings.is_empty() {
             writeln!(out, "\n{}", paint.bold("would a provider take the context?"))?;
             for finding in self.findings.iter().take(LIST) {
-                let kind = if finding.is_fault { paint_word(paint, true) } else { paint_word(paint, false) };
-                let place = format!("line {}: {}", finding.line, finding.message);
+                let word = if finding.is_fault {
+                    paint.alarm("fault:").to_string()
+                } else {
+                    paint.notice("note:").to_string()
+                };
+                let (entry, call) = (shown(&finding.entry), shown(&finding.call));
                 writeln!(
                     out,
-                    "{kind} {place} (entry {}, call {})",
-                    shown(&finding.entry),
-                    shown(&finding.call)
+                    "{word} line {}: {} (entry {entry}, call {call})",
+                    finding.line, finding.message
                 )?;
             }
-            more(out, paint, self.findings.len(), "finding")?;
+            more(out, paint, self.findings.len(), "more finding")?;
         }
         Ok(())
     }
 }
 
-fn paint_word(paint: Paint, is_fault: bool) -> String {
-    if is_fault { paint.alarm("fault:").to_string() } else { paint.notice("note:").to_string() }
+impl NextCompaction {
+    fn words(&self) -> String {
+        let (Some(entry), Some(line)) = (&self.first_kept_entry_id, self.first_kept_line) else {
+            return match self.skipped {
+                Some("already_compacted") => "nothing new since the newest compaction".to_owned(),
+                _ => "nothing to compact: all of it would be kept".to_owned(),
+            };
+        };
+        let split = match self.turn_prefix_messages {
+            0 => String::new(),
+            prefix => format!(", {} of them from a turn that is split,", grouped(prefix)),
+        };
+        format!(
+            "would summarise {} ({}){split} and keep {} ({}) from line {line}, entry {}",
+            count(self.summarized_messages, "message"),
+            count(self.summarized_tokens, "token"),
+            count(self.kept_messages, "message"),
+            count(self.kept_tokens, "token"),
+            shown(entry),
+        )
+    }
 }
 
 /// Says how much of a list was not shown.
@@ -223,7 +245,7 @@ fn more(out: &mut dyn Write, paint: Paint, length: usize, noun: &str) -> io::Res
     match length.saturating_sub(LIST) {
         0 => Ok(()),
         rest => {
-            writeln!(out, "{}", paint.dim(format_args!("… {} more, see --json", count(rest as u64, noun))))
+            writeln!(out, "{}", paint.dim(format_args!("… {}, see --json", count(rest as u64, noun))))
         }
     }
 }

@@ -1,0 +1,21 @@
+//! The program as a user meets it: exit statuses, output, files. One module for each command.
+
+mod agents;
+mod auto;
+mod branch;
+mod cancel;
+mod compact;
+mod completions;
+mod context;
+mod discover;
+mod hooks;
+mod inspect;
+mod man;
+mod models;
+mod prune;
+mod schema;
+mod sessions;
+mod settings;
+mod support;
+mod undo;
+mod usage;
