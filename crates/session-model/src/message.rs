@@ -1,7 +1,9 @@
 //! Messages: roles, content blocks, tool calls, usage; what the reading pass keeps of each, and what a message holds in pieces.
 
 use crate::entry::NameNo;
+use crate::printed::Printed;
 use crate::scan::{ScanError, Walker};
+use crate::strings::Marked;
 use crate::text::Str;
 use crate::tokens::{IMAGE_UNITS, Tokenizer, from_units};
 use crate::value::Value;
@@ -238,9 +240,7 @@ struct BlockScan<'a> {
     id: &'a str,
     name: &'a str,
     name_units: u64,
-    arguments: Option<(usize, usize)>,
-    arguments_units: Option<u64>,
-    path: Option<&'a str>,
+    arguments: Option<Printed>,
 }
 
 /// Characters of a user message that lists show.
@@ -251,7 +251,7 @@ const PREVIEW_CHARS: usize = 120;
 /// # Errors
 /// The first byte that is not JSON.
 pub(crate) fn scan_message(
-    walker: &mut Walker<'_>,
+    walker: &mut Walker<'_, Marked<'_>>,
     names: &mut impl Names,
     tokenizer: Tokenizer,
 ) -> Result<MessageScan, ScanError> {
@@ -284,7 +284,7 @@ pub(crate) fn scan_message(
                 match walker.peek() {
                     b'"' => {
                         let scan = walker.string()?;
-                        content_units = scan.units;
+                        content_units = walker.units(&scan);
                         preview = Some(walker.raw(&scan));
                     }
                     b'[' => walker.array(|walker| {
@@ -303,7 +303,7 @@ pub(crate) fn scan_message(
                                 content_units += block.name_units + arguments_units(walker, &block);
                                 let name = Str::Raw(block.name).into_text();
                                 let file = FileAction::of_tool(&name).and_then(|action| {
-                                    let path = Str::Raw(block.path?).into_text();
+                                    let path = Str::Raw(walker.raw(&block.arguments?.path?)).into_text();
                                     (!path.is_empty()).then(|| FileOp { action, path: path.as_ref().into() })
                                 });
                                 let (id, tool) = (names.name(&Str::Raw(block.id).text()), names.name(&name));
@@ -351,9 +351,9 @@ pub(crate) fn scan_message(
         Role::User => facts.preview = preview.map(preview_text),
         Role::Assistant => {
             facts.calls = calls.into_boxed_slice();
-            let decoded = |raw: &str| Str::Raw(raw).into_text().into_owned();
             if let (Some(provider), Some(model)) = (provider, model) {
-                facts.model = Some((names.name(&decoded(provider)), names.name(&decoded(model))));
+                facts.model =
+                    Some((names.name(&Str::Raw(provider).text()), names.name(&Str::Raw(model).text())));
             }
         }
         Role::ToolResult => {
@@ -430,17 +430,23 @@ fn preview_text(raw: &str) -> Box<str> {
     // Only the start is decoded; an escape cut in half at the border falls away with the rest.
     let start = crate::text::take_units(raw, 6 * PREVIEW_CHARS as u64);
     let text = Str::Raw(start).into_text();
-    text.split_whitespace()
-        .collect::<Vec<_>>()
-        .join(" ")
-        .chars()
-        .take(PREVIEW_CHARS)
-        .collect::<String>()
-        .into()
+    let mut preview = String::with_capacity(PREVIEW_CHARS);
+    let mut n_chars = 0;
+    for word in text.split_whitespace() {
+        let blank = if n_chars == 0 { None } else { Some(' ') };
+        for character in blank.into_iter().chain(word.chars()) {
+            if n_chars == PREVIEW_CHARS {
+                return preview.into();
+            }
+            preview.push(character);
+            n_chars += 1;
+        }
+    }
+    preview.into()
 }
 
 fn scan_block<'a>(
-    walker: &mut Walker<'a>,
+    walker: &mut Walker<'a, Marked<'_>>,
     preview: &mut Option<&'a str>,
 ) -> Result<BlockScan<'a>, ScanError> {
     let mut block = BlockScan::default();
@@ -450,35 +456,23 @@ fn scan_block<'a>(
             "type" => block.kind = walker.string_or_skip()?.map_or("", |scan| walker.raw(&scan)),
             "text" => {
                 let scan = walker.string_or_skip()?;
-                block.text_units = scan.map_or(0, |scan| scan.units);
+                block.text_units = scan.map_or(0, |scan| walker.units(&scan));
                 text = scan.map(|scan| walker.raw(&scan));
             }
-            "thinking" => block.thinking_units = walker.string_or_skip()?.map_or(0, |scan| scan.units),
+            "thinking" => {
+                block.thinking_units = walker.string_or_skip()?.map_or(0, |scan| walker.units(&scan));
+            }
             "data" => {
                 block.data_bytes = walker.string_or_skip()?.map_or(0, |scan| (scan.end - scan.start) as u64)
             }
             "id" => block.id = walker.string_or_skip()?.map_or("", |scan| walker.raw(&scan)),
             "name" => {
                 let scan = walker.string_or_skip()?;
-                block.name_units = scan.map_or(0, |scan| scan.units);
+                block.name_units = scan.map_or(0, |scan| walker.units(&scan));
                 block.name = scan.map_or("", |scan| walker.raw(&scan));
             }
             "arguments" => {
-                walker.peek();
-                let start = walker.position();
-                block.path = None;
-                let mut inside = walker.clone();
-                block.arguments_units = walker.stringified_units()?;
-                block.arguments = Some((start, walker.position()));
-                if inside.peek() == b'{' {
-                    inside.object(|walker, key| {
-                        if key == "path" {
-                            block.path = walker.string_or_skip()?.map(|scan| walker.raw(&scan));
-                            return Ok(());
-                        }
-                        walker.skip().map(|_| ())
-                    })?;
-                }
+                block.arguments = Some(walker.printed()?);
             }
             _ => {
                 walker.skip()?;
@@ -492,15 +486,16 @@ fn scan_block<'a>(
     Ok(block)
 }
 
-fn arguments_units(walker: &Walker<'_>, block: &BlockScan<'_>) -> u64 {
-    let Some((start, end)) = block.arguments else { return 0 };
-    block.arguments_units.unwrap_or_else(|| {
-        let value = Value::parse(walker.slice(start, end)).expect("the walker has been over it");
-        crate::text::units(&value.to_json())
-    })
+fn arguments_units(walker: &Walker<'_, Marked<'_>>, block: &BlockScan<'_>) -> u64 {
+    let Some(arguments) = block.arguments else { return 0 };
+    let raw = walker.slice(arguments.range.0, arguments.range.1);
+    if arguments.as_it_stands {
+        return crate::text::units(raw);
+    }
+    crate::text::units(&Value::parse(raw).expect("the walker has been over it").to_json())
 }
 
-fn scan_usage(walker: &mut Walker<'_>) -> Result<Option<Usage>, ScanError> {
+fn scan_usage(walker: &mut Walker<'_, Marked<'_>>) -> Result<Option<Usage>, ScanError> {
     if walker.peek() != b'{' {
         walker.skip()?;
         return Ok(None);

@@ -207,13 +207,17 @@ fn unicode_escapes(rest: &str) -> usize {
 
 /// Length of plain text in UTF-16 units.
 pub fn units(text: &str) -> u64 {
-    let bytes = text.as_bytes();
-    let (mut continuation, mut four) = (0u64, 0u64);
-    for &byte in bytes {
-        continuation += u64::from(byte & 0xC0 == 0x80);
-        four += u64::from(byte >= 0xF0);
+    if text.is_ascii() {
+        return text.len() as u64;
     }
-    bytes.len() as u64 - continuation + four
+    // Sums of bytes are counted in lanes as narrow as the bytes, for as long as they cannot overflow.
+    let surplus = |bytes: &[u8]| -> i64 {
+        let continuation = bytes.iter().map(|byte| u8::from(byte & 0xC0 == 0x80)).sum::<u8>();
+        let four = bytes.iter().map(|byte| u8::from(*byte >= 0xF0)).sum::<u8>();
+        i64::from(continuation) - i64::from(four)
+    };
+    let surplus: i64 = text.as_bytes().chunks(192).map(surplus).sum();
+    text.len() as u64 - surplus as u64
 }
 
 /// The longest start of `text` with at most `limit` UTF-16 units; never half of a surrogate pair (spec D18).
