@@ -77,6 +77,7 @@ pub fn all(app: &App) -> Result<Vec<PathBuf>, CommandError> {
 }
 
 /// The newest session of the working directory's project, by its header, else the newest of all; said on standard error.
+/// A project is the folder that an agent was started in, with what is below it.
 ///
 /// # Errors
 /// There is no session at all.
@@ -89,14 +90,37 @@ pub fn newest(app: &App) -> Result<PathBuf, CommandError> {
         }
     }
     files.sort_by(|a, b| b.cmp(a));
-    let cwd = app.env.cwd();
-    let of_project = cwd.and_then(|cwd| files.iter().find(|(_, path)| cwd_of(path).as_deref() == Some(cwd)));
-    let (which, found) = match of_project {
+    let (which, found) = match of_project(&app.env, &files) {
         Some(found) => ("the newest session of this project", found),
-        None => ("the newest session (this project has none)", files.first().ok_or_else(|| none_found(app))?),
+        None => match files.first() {
+            Some((_, found)) => ("the newest session (this project has none)", found.as_path()),
+            None => return Err(none_found(app)),
+        },
     };
-    app.printer.say(&format!("{which}: {}", found.1.display()));
-    Ok(found.1.clone())
+    app.printer.say(&format!("{which}: {}", found.display()));
+    Ok(found.to_owned())
+}
+
+/// Of files that are sorted newest first, the first whose project is nearest to the working directory.
+fn of_project<'f>(env: &Env, files: &'f [(SystemTime, PathBuf)]) -> Option<&'f Path> {
+    let logical = env.get("PWD").map(Path::new);
+    let here: Vec<&Path> = env.cwd().into_iter().chain(logical).collect();
+    // Everything is below these, so that a session begun there says nothing about a project.
+    let home = env.home();
+    let is_project = |folder: &Path| folder.parent().is_some() && home.as_deref() != Some(folder);
+    let mut nearest: Option<(usize, &Path)> = None;
+    for (_, path) in files {
+        let Some(project) = cwd_of(path) else { continue };
+        if here.contains(&project.as_path()) {
+            return Some(path);
+        }
+        let depth = project.components().count();
+        let is_above = is_project(&project) && here.iter().any(|here| here.starts_with(&project));
+        if is_above && nearest.is_none_or(|(known, _)| known < depth) {
+            nearest = Some((depth, path));
+        }
+    }
+    nearest.map(|(_, path)| path)
 }
 
 /// The working directory that a session's header names.

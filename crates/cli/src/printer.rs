@@ -112,7 +112,7 @@ impl Printer {
         io::stdout().is_terminal()
     }
 
-    /// Writes data to standard output.
+    /// Writes data to standard output, at once and whole between the lines of others. `write` must not print otherwise.
     ///
     /// # Errors
     /// Standard output cannot be written; a closed pipe is an error of the kind that ends the run quietly.

@@ -80,7 +80,7 @@ pub enum RecordStatus {
 #[derive(Debug)]
 pub struct Reporter<'a> {
     app: &'a App,
-    separate: bool,
+    titled: bool,
     n_done: usize,
     n_skipped: usize,
     n_failed: usize,
@@ -88,9 +88,10 @@ pub struct Reporter<'a> {
 }
 
 impl<'a> Reporter<'a> {
-    /// A reporter that prints as the flags say. With `separate`, a blank line goes between texts.
-    pub fn new(app: &'a App, separate: bool) -> Reporter<'a> {
-        Reporter { app, separate, n_done: 0, n_skipped: 0, n_failed: 0, n_begun: 0 }
+    /// A reporter that prints as the flags say. With `titled`, each text has the file's name above it and a blank line
+    /// between it and the one before.
+    pub fn new(app: &'a App, titled: bool) -> Reporter<'a> {
+        Reporter { app, titled, n_done: 0, n_skipped: 0, n_failed: 0, n_begun: 0 }
     }
 
     /// Prints what came out for one item; to be called in the order of the items.
@@ -104,10 +105,10 @@ impl<'a> Reporter<'a> {
     ) -> Result<(), CommandError> {
         self.tally(item, &result);
         match &result {
-            Ok(Outcome::Done(facts)) if !self.app.globals.json => self.text(facts)?,
+            Ok(Outcome::Done(facts)) if !self.app.globals.json => self.text(item, facts)?,
             Ok(Outcome::Skipped(skipped)) if !self.app.globals.json => {
                 if let Some(facts) = &skipped.facts {
-                    self.text(facts)?;
+                    self.text(item, facts)?;
                 }
             }
             _ => {}
@@ -158,12 +159,13 @@ impl<'a> Reporter<'a> {
         }
     }
 
-    fn text<T: Facts>(&self, facts: &T) -> Result<(), CommandError> {
+    fn text<T: Facts>(&self, item: &Item, facts: &T) -> Result<(), CommandError> {
         let printer = &self.app.printer;
         let is_first = self.n_done + self.n_skipped <= 1;
         printer.data(|out| {
-            if self.separate && !is_first {
-                out.write_all(b"\n")?;
+            if self.titled {
+                let gap = if is_first { "" } else { "\n" };
+                writeln!(out, "{gap}{}", printer.paint().accent(named(&item.path)))?;
             }
             facts.write_text(out, printer.paint())
         })

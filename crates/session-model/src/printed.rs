@@ -1,7 +1,5 @@
 //! Is a value printed by `JSON.stringify` as it stands in the file? Then its length is known without building it.
 
-use memchr::memchr;
-
 use crate::scan::{ScanError, StringScan, Walker};
 use crate::strings::Marked;
 use crate::text;
@@ -35,7 +33,7 @@ impl<'a, 'm> Walker<'a, Marked<'m>> {
         let as_it_stands = match byte {
             b'"' => {
                 let scan = self.string()?;
-                !self.strings.was_odd || has_common_spelling(self.raw(&scan))
+                !self.strings.was_odd || self.has_common_spelling(&scan)
             }
             b'{' if depth < MAX_DEPTH => {
                 let mut keys = Keys::default();
@@ -101,24 +99,19 @@ impl<'a> Keys<'a> {
     }
 }
 
-/// Whether all escapes of a string are those that `JSON.stringify` prints, as far as one can tell them one by one.
-fn has_common_spelling(raw: &str) -> bool {
-    let bytes = raw.as_bytes();
-    let mut at = 0;
-    while let Some(found) = memchr(b'\\', &bytes[at..]) {
-        at += found + 2;
-        match bytes.get(at - 1) {
-            Some(b'/') => return false,
-            Some(b'u') => match bytes.get(at..at + 4) {
-                // 8, 9, a, c and d have letters of their own.
-                Some([b'0', b'0', b'0', b'0'..=b'7' | b'b' | b'e' | b'f'])
-                | Some([b'0', b'0', b'1', b'0'..=b'9' | b'a'..=b'f']) => {}
-                _ => return false,
-            },
-            _ => {}
-        }
+impl Walker<'_, Marked<'_>> {
+    /// Whether all escapes of a string are those that `JSON.stringify` prints, as far as one can tell them one by one.
+    fn has_common_spelling(&self, scan: &StringScan) -> bool {
+        let bytes = self.bytes();
+        self.strings.odd(scan).all(|at| {
+            // 8, 9, a, c and d have letters of their own.
+            matches!(
+                bytes[at..scan.end],
+                [b'u', b'0', b'0', b'0', b'0'..=b'7' | b'b' | b'e' | b'f', ..]
+                    | [b'u', b'0', b'0', b'1', b'0'..=b'9' | b'a'..=b'f', ..]
+            )
+        })
     }
-    true
 }
 
 #[cfg(test)]

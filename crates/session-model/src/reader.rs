@@ -358,7 +358,10 @@ impl RecordReader {
                     omits: replacement.is_none_or(Value::is_null),
                     calls: content.map_or(Box::default(), |content| calls_in(content, &mut self.names)),
                 };
-                (Facts::ContextEdit(facts), content.map_or(0, |content| self.content_estimate(content)))
+                (
+                    Facts::ContextEdit(Box::new(facts)),
+                    content.map_or(0, |content| self.content_estimate(content)),
+                )
             }
             EntryKind::ModelChange
             | EntryKind::ThinkingLevelChange

@@ -44,6 +44,15 @@ impl<'a, 'm> Walker<'a, Marked<'m>> {
     }
 }
 
+impl Marked<'_> {
+    /// The odd places of the string that was walked last.
+    pub(crate) fn odd(&self, scan: &StringScan) -> impl Iterator<Item = usize> {
+        let (base, first) = (self.base, self.base + scan.start);
+        let passed = &self.marks.odd()[..self.n_passed];
+        passed.iter().rev().take_while(move |place| **place >= first).map(move |place| place - base)
+    }
+}
+
 impl Strings for Marked<'_> {
     #[inline]
     fn end_of_string(&mut self, bytes: &[u8], start: usize) -> Result<usize, ScanError> {

@@ -107,6 +107,14 @@ pub enum CodePoint {
 }
 
 impl CodePoint {
+    /// The character; U+FFFD for a lone surrogate.
+    pub(crate) fn shown(self) -> char {
+        match self {
+            CodePoint::Char(character) => character,
+            CodePoint::Lone(_) => char::REPLACEMENT_CHARACTER,
+        }
+    }
+
     fn units(self) -> u64 {
         match self {
             CodePoint::Char(character) => character.len_utf16() as u64,
@@ -161,6 +169,10 @@ fn hex4(text: &str) -> u16 {
 
 /// Plain text of an escaped string; a lone surrogate becomes U+FFFD.
 pub fn decode(raw: &str) -> Cow<'_, str> {
+    // Names are decoded by the hundred thousand: the search for long texts would be most of the work.
+    if raw.len() <= 32 && !raw.as_bytes().contains(&b'\\') {
+        return Cow::Borrowed(raw);
+    }
     let Some(first) = memchr::memchr(b'\\', raw.as_bytes()) else { return Cow::Borrowed(raw) };
     let mut text = String::with_capacity(raw.len());
     text.push_str(&raw[..first]);
@@ -182,10 +194,7 @@ pub fn decode(raw: &str) -> Cow<'_, str> {
             b'f' => '\u{c}',
             _ => {
                 let stretch = unicode_escapes(rest);
-                text.extend(code_points(&rest[..stretch]).map(|point| match point {
-                    CodePoint::Char(character) => character,
-                    CodePoint::Lone(_) => '\u{FFFD}',
-                }));
+                text.extend(code_points(&rest[..stretch]).map(CodePoint::shown));
                 rest = &rest[stretch..];
                 continue;
             }
@@ -224,6 +233,10 @@ pub fn units(text: &str) -> u64 {
 pub fn take_units(text: &str, limit: u64) -> &str {
     if text.len() as u64 <= limit {
         return text;
+    }
+    // Of plain text a byte is a unit.
+    if let Some(start) = text.get(..limit as usize).filter(|start| start.is_ascii()) {
+        return start;
     }
     let mut seen = 0;
     for (at, character) in text.char_indices() {

@@ -8,11 +8,13 @@ use crate::batch;
 use crate::discover::{Item, Stdin, Without, discover};
 use crate::exit::{CommandError, Status};
 use crate::figures;
+use crate::leaf;
 use crate::report::{Outcome, Reporter, named};
 use crate::session_file::ReadOptions;
 use crate::table::Table;
 
 mod facts;
+mod gather;
 mod text;
 mod tree;
 
@@ -31,6 +33,9 @@ pub struct InspectArgs {
     /// Which sessions.
     #[command(flatten)]
     pub paths: PathArgs,
+    /// Look at the branch that ends at this entry, instead of at the last of the file
+    #[arg(long, value_name = "ID")]
+    pub leaf: Option<String>,
     /// Print the tree of entries, long chains folded
     #[arg(short, long)]
     pub tree: bool,
@@ -74,19 +79,19 @@ pub fn run(app: &App, args: &InspectArgs) -> Result<Status, CommandError> {
     let settings = app.settings(&[])?;
     let options =
         ReadOptions { tokenizer: settings.tokenizer(), dialect: app.globals.dialect.map(Into::into) };
-    let compaction = settings.compaction();
     let items = discover(app, &args.paths, Stdin::Allowed, Without::Newest)?;
     let in_depth = items.len() == 1 || args.full || args.tree;
-    let mut reporter = Reporter::new(app, true);
+    let mut reporter = Reporter::new(app, items.len() > 1);
     let mut results = Vec::new();
     batch::map(
         app,
         &items,
         |file, worker| {
             let (session, problems, _) = file.index(options, worker)?;
-            let mut inspection = Inspection::of(file, &session, problems, &compaction);
+            let branch = leaf::branch(&file.path, &session, args.leaf.as_deref())?;
+            let mut inspection = Inspection::of(file, &branch, problems, &settings);
             if args.tree {
-                inspection.add_tree(&session, app.globals.json);
+                inspection.add_tree(&branch, app.globals.json);
             }
             Ok(if app.globals.json || in_depth { inspection } else { inspection.for_table() })
         },

@@ -39,6 +39,24 @@ fn without_one_of_this_project_the_newest_of_all_is_taken() {
 }
 
 #[test]
+fn a_folder_inside_a_project_is_of_the_nearest_project() {
+    let env = TestEnv::new();
+    let work = env.work();
+    env.write("project/src/x", "");
+    let of = |path: &str| work.join(path).display().to_string();
+    put(&env, ".pi/agent/sessions/p/a.jsonl", "outer", &work.display().to_string(), 5);
+    put(&env, ".pi/agent/sessions/p/b.jsonl", "inner", &of("project"), 20);
+    put(&env, ".pi/agent/sessions/p/c.jsonl", "beside", &of("project/sr"), 0);
+    put(&env, ".pi/agent/sessions/p/d.jsonl", "root", "/", 0);
+    let mut command = env.command(["inspect", "--json"]);
+    command.current_dir(work.join("project/src"));
+    assert_eq!(Ran::of(command.output().expect("it starts")).fields("id"), ["inner"]);
+    let mut command = env.command(["inspect", "--json"]);
+    command.current_dir("/tmp").env("PWD", of("project"));
+    assert_eq!(Ran::of(command.output().expect("it starts")).fields("id"), ["inner"]);
+}
+
+#[test]
 fn the_agents_variables_and_settings_are_followed() {
     let env = TestEnv::new();
     let run = |variables: &[(&str, &str)]| {

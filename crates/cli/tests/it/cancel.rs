@@ -1,5 +1,4 @@
 //! Ctrl-C in the middle of a batch: it stops at once, and no file is half done.
-#![expect(clippy::disallowed_methods, reason = "tests look at the files that the program works on")]
 
 use std::io::{Read, Write};
 use std::net::TcpListener;

@@ -50,6 +50,7 @@ anthropic/claude-sonnet-4-5        2       0    250       0            0      25
     let context = "
 context    4 messages of 5 entries on the branch, 1.1 kB
 tokens     155; 155 measured at 00000005, 20 estimated
+model      anthropic/claude-sonnet-4-5; window of 200 000 tokens, 0 % used
 compact    nothing to compact: all of it would be kept
 ";
     assert!(ran.stdout.ends_with(context), "{}", ran.stdout);
@@ -107,8 +108,9 @@ fn several_sessions_in_depth_with_full() {
     env.write("b.jsonl", session("two"));
     let ran = env.run(["inspect", "--full", "a.jsonl", "b.jsonl"]);
     assert_eq!(ran.quiet_status(), Some(0));
-    let heads: Vec<_> = ran.stdout.lines().filter(|line| line.starts_with("session ")).collect();
-    assert_eq!(heads, ["session    one", "session    two"]);
+    let is_head = |line: &&str| line.starts_with("session ") || line.ends_with(".jsonl");
+    let heads: Vec<_> = ran.stdout.lines().filter(is_head).collect();
+    assert_eq!(heads, ["a.jsonl", "session    one", "b.jsonl", "session    two"]);
 }
 
 #[test]
@@ -121,7 +123,11 @@ fn a_leaf_on_a_dead_branch_is_said() {
     env.write("a.jsonl", &text);
     let ran = env.run(["inspect", "a.jsonl"]);
     assert_eq!(ran.quiet_status(), Some(0));
-    assert!(ran.stdout.contains("note: the newest message, z9, is not on its branch\n"), "{}", ran.stdout);
+    assert!(
+        ran.stdout.contains("note: the newest message is on another branch; for that give --leaf z9\n"),
+        "{}",
+        ran.stdout
+    );
     let leaves: Vec<_> = ran.stdout.lines().filter(|line| line.starts_with(['a', 'z'])).collect();
     assert_eq!(
         leaves[1..],
@@ -130,6 +136,22 @@ fn a_leaf_on_a_dead_branch_is_said() {
             "z9            2  2026-01-02T03:04:59.000Z  user"
         ]
     );
+}
+
+#[test]
+fn another_leaf_can_be_looked_at() {
+    let env = TestEnv::new();
+    env.write(
+        "a.jsonl",
+        header() + &user("a1", "", "root") + &user("a2", "a1", "one") + &user("b3", "a1", "two"),
+    );
+    let context = |args: &[&str]| {
+        let ran = env.run(["inspect", "--json", "a.jsonl"].iter().chain(args));
+        (ran.status, ran.json()[0]["context"]["leaf"].clone())
+    };
+    assert_eq!(context(&[]), (Some(0), json!("b3")));
+    assert_eq!(context(&["--leaf", "a2"]), (Some(0), json!("a2")));
+    assert_eq!(context(&["--leaf", "nowhere"]), (Some(1), json!(null)));
 }
 
 #[test]
@@ -252,6 +274,33 @@ fn what_a_session_says_cannot_command_the_terminal() {
             let bad = text.chars().find(|it| it.is_control() && *it != '\n' || *it == '\u{202e}');
             assert_eq!(bad, None, "{args:?}: {text}");
         }
+    }
+}
+
+#[test]
+fn damaged_sessions_of_every_shape_are_shown_without_a_fault_of_ours() {
+    use session_gen::{Dialect, Shape, damage, generate};
+    let env = TestEnv::new();
+    for seed in 0..60 {
+        let dialect = if seed % 2 == 0 { Dialect::Pi } else { Dialect::Omp };
+        let session = generate(seed, &Shape::everything(dialect));
+        env.write(&format!("{seed:02}.jsonl"), &session);
+        env.write(&format!("{seed:02}-damaged.jsonl"), damage(seed, session.as_bytes()));
+    }
+    let all = env.run(["inspect", "--json", "--tree", "."]);
+    assert_eq!(all.json().len(), 120);
+    assert!(!all.stdout.contains("internal error"), "{}", all.stdout);
+    // Damage can take away the header, and that alone makes a session none.
+    let failures = all.json().into_iter().filter(|record| record["status"] != "done");
+    for record in failures {
+        let message = record["message"].as_str().unwrap_or_default();
+        assert!(message.contains("not a session"), "{message}");
+    }
+    for args in [&["inspect", "--full", "."][..], &["inspect", "--tree", "."], &["inspect", "."]] {
+        let ran = env.run(args);
+        assert!(!ran.stderr.contains("internal error"), "{}", ran.stderr);
+        let bad = ran.stdout.chars().find(|it| it.is_control() && *it != '\n');
+        assert_eq!(bad, None, "{args:?}");
     }
 }
 

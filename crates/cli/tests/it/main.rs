@@ -8,6 +8,7 @@ mod compact;
 mod completions;
 mod context;
 mod discover;
+mod hook_examples;
 mod hooks;
 mod inspect;
 mod man;

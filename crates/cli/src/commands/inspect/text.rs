@@ -107,7 +107,7 @@ impl Inspection {
     }
 
     fn branches(&self, out: &mut dyn Write, paint: Paint) -> io::Result<()> {
-        if self.leaves.len() > 1 || self.newest_message_elsewhere.is_some() {
+        if self.leaves.len() > 1 || self.newest_message_leaf.is_some() {
             writeln!(out)?;
             let mut table = Table::new(&["leaves", ">entries", "time", "what", "label"]);
             for it in self.leaves.iter().rev().take(LIST) {
@@ -123,8 +123,11 @@ impl Inspection {
             table.write(out, paint)?;
             more(out, paint, self.leaves.len(), "more leaf")?;
             writeln!(out, "{}", paint.dim("* commands take this one unless --leaf names another"))?;
-            if let Some(newest) = &self.newest_message_elsewhere {
-                let note = format!("the newest message, {}, is not on its branch", shown(newest));
+            if let Some(newest) = &self.newest_message_leaf {
+                let note = format!(
+                    "the newest message is on another branch; for that give --leaf {}",
+                    shown(newest)
+                );
                 writeln!(out, "{} {note}", paint.notice("note:"))?;
             }
         }
@@ -179,6 +182,16 @@ impl Inspection {
             "tokens",
             &format!("{}; {measured}, {} estimated", grouped(it.tokens), grouped(it.estimated_tokens)),
         )?;
+        if let Some(model) = &it.model {
+            let window = match it.window {
+                Some(0) | None => "window not known".to_owned(),
+                Some(window) => {
+                    let percent = it.tokens.saturating_mul(100) / window;
+                    format!("window of {}, {percent} % used", count(window, "token"))
+                }
+            };
+            line("model", &format!("{}; {window}", shown(model)))?;
+        }
         if it.images > 0 {
             line("images", &format!("{}, {}", count(it.images, "image"), bytes(it.image_bytes)))?;
         }

@@ -5,13 +5,14 @@ use std::io::{self, Write};
 
 use schemars::JsonSchema;
 use serde::Serialize;
+use session_model::branch::Branch;
 use session_model::entry::{EntryKind, EntryNo, Parent};
 use session_model::message::Role;
 use session_model::session::Session;
 use session_model::text::shown;
 use session_model::time::iso;
 
-use super::facts::{Links, what};
+use super::gather::{Links, what};
 use crate::figures::{self, count};
 use crate::printer::Paint;
 
@@ -95,7 +96,8 @@ pub(super) fn nodes(session: &Session) -> Vec<TreeNode> {
 }
 
 /// The tree, folded: users' messages, summaries, labels, branch points and leaves, and how much is between them.
-pub(super) fn lines(session: &Session) -> Vec<TreeLine> {
+pub(super) fn lines(branch: &Branch<'_>) -> Vec<TreeLine> {
+    let session = branch.session;
     let links = Links::of(session);
     let labels = session.labels();
     let mut children: Vec<Vec<EntryNo>> = vec![Vec::new(); session.entries.len()];
@@ -107,9 +109,10 @@ pub(super) fn lines(session: &Session) -> Vec<TreeLine> {
         }
     }
     open.reverse();
-    let mut on_default = vec![false; session.entries.len()];
-    session.branch(None).entries.iter().for_each(|&entry| on_default[entry as usize] = true);
-    let mut drawn = Drawing { session, labels: &labels, links: &links, lines: Vec::new() };
+    let mut on_branch = vec![false; session.entries.len()];
+    branch.entries.iter().for_each(|&entry| on_branch[entry as usize] = true);
+    let mut drawn =
+        Drawing { session, labels: &labels, links: &links, leaf: branch.leaf(), lines: Vec::new() };
     while let Some((start, depth, begins)) = open.pop() {
         let mut chain = vec![start];
         while let [only] = *children[chain[chain.len() - 1] as usize] {
@@ -117,8 +120,8 @@ pub(super) fn lines(session: &Session) -> Vec<TreeLine> {
         }
         drawn.chain(&chain, depth, begins);
         let mut next = children[chain[chain.len() - 1] as usize].clone();
-        // The branch that commands take goes straight on, below the others.
-        next.sort_by_key(|&child| on_default[child as usize]);
+        // The branch that is looked at goes straight on, below the others.
+        next.sort_by_key(|&child| on_branch[child as usize]);
         let straight = next.pop();
         open.extend(straight.map(|child| (child, depth, false)));
         open.extend(next.into_iter().rev().map(|child| (child, depth + 1, true)));
@@ -130,6 +133,7 @@ struct Drawing<'a> {
     session: &'a Session,
     labels: &'a BTreeMap<EntryNo, String>,
     links: &'a Links,
+    leaf: Option<EntryNo>,
     lines: Vec<TreeLine>,
 }
 
@@ -165,7 +169,10 @@ impl Drawing<'_> {
         let kind = self.session.entry(number).kind;
         let stands_out =
             matches!(kind, EntryKind::Compaction | EntryKind::BranchSummary | EntryKind::ResetBoundary);
-        stands_out || self.labels.contains_key(&number) || self.links.n_children[number as usize] != 1
+        stands_out
+            || self.leaf == Some(number)
+            || self.labels.contains_key(&number)
+            || self.links.n_children[number as usize] != 1
     }
 
     fn fold(&mut self, folded: &mut Vec<EntryNo>, depth: usize) {
@@ -211,8 +218,10 @@ impl Drawing<'_> {
         if let Some(time_ms) = entry.time_ms {
             note.push_str(&format!(" {}", figures::minute(time_ms)));
         }
-        if self.links.n_children[number as usize] == 0 || session.last_entry() == Some(number) {
-            note.push_str(if session.last_entry() == Some(number) { " ← leaf" } else { " ← other leaf" });
+        if self.leaf == Some(number) {
+            note.push_str(" ← leaf");
+        } else if self.links.n_children[number as usize] == 0 {
+            note.push_str(" ← other leaf");
         }
         let weight = if self.stands_out(number) { Weight::Strong } else { Weight::Usual };
         self.lines.push(TreeLine { depth, begins: false, text, note, weight });
