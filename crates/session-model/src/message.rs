@@ -334,6 +334,8 @@ pub(crate) fn scan_message(
                                     (!path.is_empty()).then(|| FileOp { action, path: path.as_ref().into() })
                                 });
                                 let (id, tool) = (names.name(&Str::Raw(block.id).text()), names.name(&name));
+                                // Mostly there is one call, and it is kept.
+                                calls.reserve_exact(1 + calls.len() / 2);
                                 calls.push(Call { id, tool, file });
                             }
                             _ => {}

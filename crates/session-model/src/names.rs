@@ -15,7 +15,8 @@ pub(crate) struct NameSet {
     texts: String,
     /// Where each text ends.
     ends: Vec<usize>,
-    numbers: HashTable<u32>,
+    /// The numbers with half of the hashes of their texts, so that the table grows without a look at the texts.
+    numbers: HashTable<(u32, u32)>,
     hasher: RandomState,
     recent: Recent,
 }
@@ -52,7 +53,9 @@ impl NameSet {
 
     /// The number of a text that is in the set.
     pub(crate) fn number(&self, text: &str) -> Option<u32> {
-        self.numbers.find(self.hasher.hash_one(text), |&number| self.text(number) == text).copied()
+        let hash = hash(&self.hasher, text);
+        let is_it = |&(number, half): &(u32, u32)| half == hash && self.text(number) == text;
+        self.numbers.find(spread(hash), is_it).map(|(number, _)| *number)
     }
 
     /// The number of a text, which is put into the set if it is not there.
@@ -61,17 +64,18 @@ impl NameSet {
         if (*recent as usize) < self.ends.len() && text_of(&self.texts, &self.ends, *recent) == text {
             return NameNo(*recent);
         }
-        let (texts, ends, hasher) = (&mut self.texts, &mut self.ends, &self.hasher);
+        let hash = hash(&self.hasher, text);
+        let (texts, ends) = (&mut self.texts, &mut self.ends);
         let entry = self.numbers.entry(
-            hasher.hash_one(text),
-            |&number| text_of(texts, ends, number) == text,
-            |&number| hasher.hash_one(text_of(texts, ends, number)),
+            spread(hash),
+            |&(number, half)| half == hash && text_of(texts, ends, number) == text,
+            |&(_, half)| spread(half),
         );
         let number = match entry {
-            Entry::Occupied(place) => *place.get(),
+            Entry::Occupied(place) => place.get().0,
             Entry::Vacant(place) => {
                 let number = u32::try_from(ends.len()).expect("a file has fewer than 2³² names");
-                place.insert(number);
+                place.insert((number, hash));
                 texts.push_str(text);
                 ends.push(texts.len());
                 number
@@ -80,6 +84,15 @@ impl NameSet {
         *recent = number;
         NameNo(number)
     }
+}
+
+fn hash(hasher: &RandomState, text: &str) -> u32 {
+    hasher.hash_one(text) as u32
+}
+
+/// A whole hash from half of one: the table looks at the highest bits and at the lowest.
+fn spread(hash: u32) -> u64 {
+    u64::from(hash).wrapping_mul(0x9E37_79B9_7F4A_7C15)
 }
 
 fn text_of<'t>(texts: &'t str, ends: &[usize], number: u32) -> &'t str {

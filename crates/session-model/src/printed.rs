@@ -103,15 +103,18 @@ impl Walker<'_, Marked<'_>> {
     /// Whether all escapes of a string are those that `JSON.stringify` prints, as far as one can tell them one by one.
     fn has_common_spelling(&self, scan: &StringScan) -> bool {
         let bytes = self.bytes();
-        self.strings.odd(scan).all(|at| {
-            // 8, 9, a, c and d have letters of their own.
-            matches!(
-                bytes[at..scan.end],
-                [b'u', b'0', b'0', b'0', b'0'..=b'7' | b'b' | b'e' | b'f', ..]
-                    | [b'u', b'0', b'0', b'1', b'0'..=b'9' | b'a'..=b'f', ..]
-            )
-        })
+        self.strings.odd(scan).all(|at| is_printed_escape(&bytes[at..scan.end]))
     }
+}
+
+/// Whether `JSON.stringify` prints an escape in this spelling, when its letter, the first of these bytes, is `u` or `/`.
+pub(crate) fn is_printed_escape(escape: &[u8]) -> bool {
+    // 8, 9, a, c and d have letters of their own.
+    matches!(
+        escape,
+        [b'u', b'0', b'0', b'0', b'0'..=b'7' | b'b' | b'e' | b'f', ..]
+            | [b'u', b'0', b'0', b'1', b'0'..=b'9' | b'a'..=b'f', ..]
+    )
 }
 
 #[cfg(test)]
