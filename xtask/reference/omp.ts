@@ -3,11 +3,14 @@
 //     OUR_PROMPTS=…/prompts bun --preload …/omp-prompts.ts …/omp.ts      in a folder where the package is installed
 //
 // A question is {"id", "question", "file", "args"?}; its answer is {"id", "ok"} or {"id", "error"}, in the order of the questions.
-// A line {"ready": true} comes first. `leaf` in args is an entry's id (default: the last entry). Set HOME to an empty folder.
+// A line {"ready": true} comes first. Entries (`leaf`, `target` and all in answers) are told by their place in the file, from 0:
+// version 1 gives them no ids. The default leaf is the last. Set HOME to an empty folder.
 //
 //   context   {leaf?}                                  agent messages, state, model messages
 //   prepare   {leaf?, settings?}                       what a compaction would summarise and keep, or null
-//   requests  {leaf?, settings?, instructions?, prompt?, context?, replies?}   the requests of that compaction and its result
+//   requests  {leaf?, settings?, parts?, instructions?, prompt?, context?, replies?}   the requests of that compaction and its result
+//             parts {history, prefix, recent, previous, firstKept, isSplitTurn, tokensBefore, fileOps}: a preparation to go on from,
+//             entries by their place in the file; without it R13 prepares by itself
 //   prune     {leaf?, protectTokens?, minimumSavings?, protectedTools?}        what pruning blanks
 //   branch    {leaf?, target, tokenBudget?, instructions?, contextWindow?, reserveTokens?}   what is left behind, its request
 //   render    {template, values?}                      a filled template (no file)
@@ -56,10 +59,13 @@ async function recording(answers: string[] | undefined, work: () => Promise<Json
 	return { result, requests: recorded };
 }
 
+// A line can be any JSON.
+const isObject = (record: Json) => typeof record === "object" && record !== null && !Array.isArray(record);
+
 function read(file: string) {
-	const records: Json[] = session.parseSessionEntries(readFileSync(file, "utf8"));
+	const records: Json[] = session.parseSessionEntries(readFileSync(file, "utf8")).filter(isObject);
 	session.migrateSessionEntries(records);
-	const entries = records.filter(record => record.type !== "session");
+	const entries = records.filter(record => record.type !== "session" && record.type !== "title");
 	const byId = new Map<string, Json>(entries.map(entry => [entry.id, entry]));
 	return { entries, byId };
 }
@@ -77,37 +83,63 @@ function branchOf(byId: Map<string, Json>, leaf: string | null | undefined) {
 }
 
 const transcript = (messages: Json[]) => serializeConversation(convertToLlm(messages));
+const targetOf = (args: Json, entries: Json[]) => entries[args.target].id;
 const settingsOf = (args: Json) => ({ ...compaction.DEFAULT_COMPACTION_SETTINGS, ...args.settings });
+
+// A preparation of the asker's choice.
+function preparationOf(args: Json, entries: Json[]) {
+	const { parts } = args;
+	const messageOf = (entry: Json) =>
+		entry.type === "message"
+			? [entry.message]
+			: session.buildSessionContext([{ ...entry, parentId: null }], entry.id).messages;
+	const messages = (places: number[]) => places.flatMap(place => messageOf(entries[place]));
+	const previous = parts.previous === null ? undefined : entries[parts.previous];
+	const { read, written, edited } = parts.fileOps;
+	return {
+		firstKeptEntryId: entries[parts.firstKept].id,
+		messagesToSummarize: messages(parts.history),
+		turnPrefixMessages: messages(parts.prefix),
+		recentMessages: messages(parts.recent),
+		isSplitTurn: parts.isSplitTurn,
+		tokensBefore: parts.tokensBefore,
+		previousSummary: previous?.summary,
+		previousPreserveData: previous?.preserveData,
+		fileOps: { read: new Set(read), written: new Set(written), edited: new Set(edited) },
+		settings: settingsOf(args),
+	};
+}
 
 // The questions about one file; `leaf` is the id that the branch ends with.
 const aboutFile: Record<string, (args: Json, file: ReturnType<typeof read>, leaf: string | null) => Json> = {
 	context(args, { entries, byId }) {
 		const context = session.buildSessionContext(entries, args.leaf, byId);
-		return { context, modelMessages: convertToLlm(context.messages) };
+		return { entries: entries.length, context, modelMessages: convertToLlm(context.messages) };
 	},
 
-	prepare(args, { byId }, leaf) {
+	prepare(args, { entries, byId }, leaf) {
 		const branch = branchOf(byId, leaf);
 		const preparation = compaction.prepareCompaction(branch, settingsOf(args));
 		if (!preparation) return null;
-		// Entries that are messages hand their message on, so the id can be found again; the others have null.
-		const idOf = new Map(branch.filter(entry => entry.type === "message").map(entry => [entry.message, entry.id]));
-		const ids = (messages: Json[]) => messages.map(message => idOf.get(message) ?? null);
+		// Entries that are messages hand their message on, so their place in the file can be found again; the others have null.
+		const placeOf = new Map(entries.map((entry, place) => [entry.type === "message" ? entry.message : entry, place]));
+		const places = (messages: Json[]) => messages.map(message => placeOf.get(message) ?? null);
 		const { messagesToSummarize, turnPrefixMessages, recentMessages, fileOps } = preparation;
 		return {
 			...preparation,
 			fileOps: computeFileLists(fileOps),
-			ids: { history: ids(messagesToSummarize), prefix: ids(turnPrefixMessages), recent: ids(recentMessages) },
-			transcripts: {
-				history: transcript(messagesToSummarize),
-				prefix: transcript(turnPrefixMessages),
-				recent: transcript(recentMessages),
-			},
+			firstKept: entries.findIndex(entry => entry.id === preparation.firstKeptEntryId),
+			// The messages themselves would be most of the answer, and the question about the context has them already.
+			messagesToSummarize: places(messagesToSummarize),
+			turnPrefixMessages: places(turnPrefixMessages),
+			recentMessages: places(recentMessages),
 		};
 	},
 
-	async requests(args, { byId }, leaf) {
-		const preparation = compaction.prepareCompaction(branchOf(byId, leaf), settingsOf(args));
+	async requests(args, { entries, byId }, leaf) {
+		const preparation = args.parts
+			? preparationOf(args, entries)
+			: compaction.prepareCompaction(branchOf(byId, leaf), settingsOf(args));
 		if (!preparation) return null;
 		const options = { promptOverride: args.prompt, extraContext: args.context };
 		return recording(args.replies, () =>
@@ -115,19 +147,19 @@ const aboutFile: Record<string, (args: Json, file: ReturnType<typeof read>, leaf
 		);
 	},
 
-	prune(args, { byId }, leaf) {
+	prune(args, { entries, byId }, leaf) {
 		const config = { ...pruning.DEFAULT_PRUNE_CONFIG };
 		for (const key of Object.keys(config)) if (args[key] !== undefined) config[key] = args[key];
 		const branch = branchOf(byId, leaf);
 		const before = new Set(branch.filter(entry => entry.message?.prunedAt !== undefined));
 		const result = pruning.pruneToolOutputs(branch, config);
 		const changed = branch.filter(entry => entry.message?.prunedAt !== undefined && !before.has(entry));
-		return { ...result, changed: changed.map(entry => ({ id: entry.id, content: entry.message.content })) };
+		return { ...result, changed: changed.map(entry => ({ place: entries.indexOf(entry), content: entry.message.content })) };
 	},
 
-	async branch(args, { byId }, leaf) {
+	async branch(args, { entries: all, byId }, leaf) {
 		const tree = { getBranch: (id: string) => branchOf(byId, id), getEntry: (id: string) => byId.get(id) };
-		const { entries, commonAncestorId } = branching.collectEntriesForBranchSummary(tree, leaf, args.target);
+		const { entries, commonAncestorId } = branching.collectEntriesForBranchSummary(tree, leaf, targetOf(args, all));
 		const prepared = branching.prepareBranchEntries(entries, args.tokenBudget ?? 0);
 		const options = {
 			model: recorder(args.contextWindow),
@@ -139,7 +171,8 @@ const aboutFile: Record<string, (args: Json, file: ReturnType<typeof read>, leaf
 		const { result, requests } = await recording(args.replies, () => branching.generateBranchSummary(entries, options));
 		return {
 			commonAncestorId,
-			abandoned: entries.map((entry: Json) => entry.id),
+			commonAncestor: commonAncestorId === null ? null : all.findIndex(entry => entry.id === commonAncestorId),
+			abandoned: entries.map((entry: Json) => all.indexOf(entry)),
 			transcript: transcript(prepared.messages),
 			files: computeFileLists(prepared.fileOps),
 			tokens: prepared.totalTokens,
@@ -176,7 +209,8 @@ async function answer(question: string, file: string, args: Json): Promise<Json>
 	const about = aboutFile[question];
 	if (!about) throw new Error(`unknown question "${question}"`);
 	const parsed = read(file);
-	return about(args, parsed, args.leaf ?? parsed.entries.at(-1)?.id ?? null);
+	const leaf = args.leaf === undefined ? undefined : parsed.entries[args.leaf].id;
+	return about({ ...args, leaf }, parsed, leaf ?? parsed.entries.at(-1)?.id ?? null);
 }
 
 const out = Bun.stdout.writer();

@@ -2,7 +2,7 @@
 //
 //     node …/pi.mjs      in a folder where the package is installed
 //
-// Questions and answers have the form that omp.ts describes. `leaf` in args is an entry's id (default: the last entry).
+// Questions and answers have the form that omp.ts describes. Entries are told by their place in the file, from 0.
 //
 //   context   {leaf?}              agent messages, state, model messages
 //   prepare   {leaf?, settings?}   what a compaction would summarise and keep, or null
@@ -21,10 +21,13 @@ const compaction = await import(`${core}/compaction/compaction.js`);
 const branching = await import(`${core}/compaction/branch-summarization.js`);
 const { computeFileLists } = await import(`${core}/compaction/utils.js`);
 
+// A line can be any JSON.
+const isObject = record => typeof record === "object" && record !== null && !Array.isArray(record);
+
 function read(file) {
-	const records = session.parseSessionEntries(readFileSync(file, "utf8"));
+	const records = session.parseSessionEntries(readFileSync(file, "utf8")).filter(isObject);
 	session.migrateSessionEntries(records);
-	const entries = records.filter(record => record.type !== "session");
+	const entries = records.filter(record => record.type !== "session" && record.type !== "title");
 	return { entries, byId: new Map(entries.map(entry => [entry.id, entry])) };
 }
 
@@ -43,19 +46,22 @@ function branchOf(byId, leaf) {
 const aboutFile = {
 	context(args, { entries, byId }) {
 		const context = session.buildSessionContext(entries, args.leaf, byId);
-		return { context, modelMessages: convertToLlm(context.messages) };
+		return { entries: entries.length, context, modelMessages: convertToLlm(context.messages) };
 	},
 
-	prepare(args, { byId }, leaf) {
+	prepare(args, { entries, byId }, leaf) {
 		const settings = { ...compaction.DEFAULT_COMPACTION_SETTINGS, ...args.settings };
 		const preparation = compaction.prepareCompaction(branchOf(byId, leaf), settings);
-		return preparation ? { ...preparation, fileOps: computeFileLists(preparation.fileOps) } : null;
+		if (!preparation) return null;
+		const firstKept = entries.findIndex(entry => entry.id === preparation.firstKeptEntryId);
+		return { ...preparation, firstKept, fileOps: computeFileLists(preparation.fileOps) };
 	},
 
-	branch(args, { byId }, leaf) {
+	branch(args, { entries: all, byId }, leaf) {
 		const tree = { getBranch: id => branchOf(byId, id), getEntry: id => byId.get(id) };
-		const { entries, commonAncestorId } = branching.collectEntriesForBranchSummary(tree, leaf, args.target);
-		return { commonAncestorId, abandoned: entries.map(entry => entry.id) };
+		const { entries, commonAncestorId } = branching.collectEntriesForBranchSummary(tree, leaf, all[args.target].id);
+		const commonAncestor = commonAncestorId === null ? null : all.findIndex(entry => entry.id === commonAncestorId);
+		return { commonAncestor, abandoned: entries.map(entry => all.indexOf(entry)) };
 	},
 };
 
@@ -84,7 +90,8 @@ function answer(question, file, args) {
 	const about = aboutFile[question];
 	if (!about) throw new Error(`unknown question "${question}"`);
 	const parsed = read(file);
-	return about(args, parsed, args.leaf ?? parsed.entries.at(-1)?.id ?? null);
+	const leaf = args.leaf === undefined ? undefined : parsed.entries[args.leaf].id;
+	return about({ ...args, leaf }, parsed, leaf ?? parsed.entries.at(-1)?.id ?? null);
 }
 
 const say = line => process.stdout.write(`${JSON.stringify(line)}\n`);

@@ -1,26 +1,40 @@
 //! Chores.
 
+mod conformance;
 mod docs;
 mod e2e_llm;
+mod files;
+mod fixtures;
+mod fuzz;
 mod models;
+mod reference;
 
 use clap::Parser;
 
 /// The project's own chores
 #[derive(Debug, Parser)]
 enum Chore {
+    /// Compare sesstool's answers with those of the reference programs
+    Conformance(conformance::Args),
     /// Write the documentation that is generated from code
     Docs(docs::Args),
     /// Ask a real llama-server with a small model, built on first use
     E2eLlm(e2e_llm::Args),
+    /// Write what sesstool makes of every fixture, or check it
+    Fixtures(fixtures::Args),
+    /// Run mutated sessions through the libraries
+    Fuzz(fuzz::Args),
     /// Write the table of models' windows, limits and prices from a registry package
     Models(models::Args),
 }
 
 fn main() -> anyhow::Result<()> {
     match Chore::parse() {
+        Chore::Conformance(args) => conformance::run(&args),
         Chore::Docs(args) => docs::run(&args),
         Chore::E2eLlm(args) => e2e_llm::run(&args),
+        Chore::Fixtures(args) => fixtures::run(&args),
+        Chore::Fuzz(args) => fuzz::run(&args),
         Chore::Models(args) => models::run(&args),
     }
 }

@@ -23,6 +23,7 @@ pub mod printed;
 pub mod prompts;
 pub mod reader;
 pub mod record;
+pub mod repair;
 pub mod scan;
 pub mod sequence;
 pub mod session;
