@@ -1,5 +1,6 @@
 //! Chores.
 
+mod bench;
 mod conformance;
 mod docs;
 mod e2e_llm;
@@ -14,6 +15,8 @@ use clap::Parser;
 /// The project's own chores
 #[derive(Debug, Parser)]
 enum Chore {
+    /// Measure how fast sesstool is
+    Bench(bench::Args),
     /// Compare sesstool's answers with those of the reference programs
     Conformance(conformance::Args),
     /// Write the documentation that is generated from code
@@ -30,6 +33,7 @@ enum Chore {
 
 fn main() -> anyhow::Result<()> {
     match Chore::parse() {
+        Chore::Bench(args) => bench::run(&args),
         Chore::Conformance(args) => conformance::run(&args),
         Chore::Docs(args) => docs::run(&args),
         Chore::E2eLlm(args) => e2e_llm::run(&args),

@@ -99,7 +99,13 @@ impl References {
         is_installed && (program == Program::P1 || self.bun().exists())
     }
 
-    fn bun(&self) -> PathBuf {
+    /// The folder that the packages are installed in.
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// The program that runs R13.
+    pub(crate) fn bun(&self) -> PathBuf {
         self.folder.join("node_modules/@oven/bun-linux-x64/bin/bun")
     }
 
