@@ -1,5 +1,6 @@
 //! Chores.
 
+mod bench;
 mod check;
 mod conformance;
 mod docs;
@@ -20,6 +21,8 @@ use clap::Parser;
 enum Chore {
     /// Everything that must hold before a change is taken
     Check,
+    /// Measure how fast sesstool is
+    Bench(bench::Args),
     /// Compare sesstool's answers with those of the reference programs
     Conformance(conformance::Args),
     /// Write the documentation that is generated from code
@@ -43,6 +46,7 @@ enum Chore {
 fn main() -> anyhow::Result<()> {
     match Chore::parse() {
         Chore::Check => check::run(),
+        Chore::Bench(args) => bench::run(&args),
         Chore::Conformance(args) => conformance::run(&args),
         Chore::Docs(args) => docs::run(&args),
         Chore::E2eLlm(args) => e2e_llm::run(&args),

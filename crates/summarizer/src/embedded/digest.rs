@@ -313,7 +313,7 @@ fn error_line(text: &str) -> Option<String> {
             words.iter().any(|word| low.contains(word))
         })
     };
-    WORDS.iter().find_map(|words| telling(words)).or_else(|| lines().last()).map(short)
+    WORDS.iter().find_map(|words| telling(words)).or_else(|| lines().next_back()).map(short)
 }
 
 /// What git says of a commit: `[branch hash] message`.
