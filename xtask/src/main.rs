@@ -1,5 +1,6 @@
 //! Chores.
 
+mod bench;
 mod check;
 mod conformance;
 mod docs;
@@ -7,6 +8,8 @@ mod e2e_llm;
 mod files;
 mod fixtures;
 mod fuzz;
+mod limits;
+mod live_writers;
 mod models;
 mod reference;
 mod tidy;
@@ -18,6 +21,8 @@ use clap::Parser;
 enum Chore {
     /// Everything that must hold before a change is taken
     Check,
+    /// Measure how fast sesstool is
+    Bench(bench::Args),
     /// Compare sesstool's answers with those of the reference programs
     Conformance(conformance::Args),
     /// Write the documentation that is generated from code
@@ -28,6 +33,10 @@ enum Chore {
     Fixtures(fixtures::Args),
     /// Run mutated sessions through the libraries
     Fuzz(fuzz::Args),
+    /// Measure time and memory on hostile and huge sessions
+    Limits(limits::Args),
+    /// Let the agents write to sessions while sesstool changes them
+    LiveWriters(live_writers::Args),
     /// Write the table of models' windows, limits and prices from a registry package
     Models(models::Args),
     /// What the house style asks for and no compiler checks
@@ -37,11 +46,14 @@ enum Chore {
 fn main() -> anyhow::Result<()> {
     match Chore::parse() {
         Chore::Check => check::run(),
+        Chore::Bench(args) => bench::run(&args),
         Chore::Conformance(args) => conformance::run(&args),
         Chore::Docs(args) => docs::run(&args),
         Chore::E2eLlm(args) => e2e_llm::run(&args),
         Chore::Fixtures(args) => fixtures::run(&args),
         Chore::Fuzz(args) => fuzz::run(&args),
+        Chore::Limits(args) => limits::run(&args),
+        Chore::LiveWriters(args) => live_writers::run(&args),
         Chore::Models(args) => models::run(&args),
         Chore::Tidy => tidy::run(),
     }
