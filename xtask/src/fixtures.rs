@@ -192,7 +192,8 @@ impl Case {
         let bytes = files::read_bytes(&self.session())?;
         let mut made = BTreeMap::new();
         for &output in &self.options.expect {
-            let text = outputs::make(self, output, &bytes).with_context(|| format!("fixtures/{}", self.name))?;
+            let text =
+                outputs::make(self, output, &bytes).with_context(|| format!("fixtures/{}", self.name))?;
             made.insert(output.file().to_owned(), text);
         }
         Ok(made)

@@ -57,6 +57,37 @@ pub fn map_within<'i, T: Send>(
     app: &App,
     items: &'i [Item],
     work: impl Fn(&SessionFile, &Worker<'_>) -> Result<T, CommandError> + Sync,
+    deliver: impl FnMut(&'i Item, Result<T, CommandError>) -> Result<(), CommandError>,
+) -> Result<(), CommandError> {
+    map_with(Limits { window, jobs: app.globals.jobs() }, app, items, work, deliver)
+}
+
+/// How much is under way at the same time.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Results that may wait to be delivered.
+    pub window: usize,
+    /// Files that are worked on.
+    pub jobs: usize,
+}
+
+impl Limits {
+    /// For work that waits for the network: as many files as there may be requests, unless the user said how many.
+    pub fn waiting(app: &App, n_requests: usize) -> Limits {
+        let jobs = app.globals.jobs.map_or(app.globals.jobs().max(n_requests), usize::from);
+        Limits { window: WINDOW, jobs }
+    }
+}
+
+/// As [`map`], with these limits.
+///
+/// # Errors
+/// As [`map`].
+pub fn map_with<'i, T: Send>(
+    limits: Limits,
+    app: &App,
+    items: &'i [Item],
+    work: impl Fn(&SessionFile, &Worker<'_>) -> Result<T, CommandError> + Sync,
     mut deliver: impl FnMut(&'i Item, Result<T, CommandError>) -> Result<(), CommandError>,
 ) -> Result<(), CommandError> {
     crate::signals::listen(app);
@@ -67,7 +98,7 @@ pub fn map_within<'i, T: Send>(
         Ok(file) => panics::catch(|| work(file, &worker)).map_err(|error| error.about(&file.path)),
         Err(error) => Err(error.clone()),
     };
-    let jobs = app.globals.jobs().min(items.len());
+    let jobs = limits.jobs.min(items.len());
     if jobs <= 1 {
         for item in items {
             if app.cancel.is_cancelled() {
@@ -77,7 +108,7 @@ pub fn map_within<'i, T: Send>(
         }
         return Ok(());
     }
-    let queue = Queue::new(items, window.max(jobs));
+    let queue = Queue::new(items, limits.window.max(jobs));
     std::thread::scope(|scope| {
         for _ in 0..jobs {
             let run = || {

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use session_model::branch::Branch;
-use session_model::entry::EntryNo;
+use session_model::entry::{EntryNo, Parent};
 use session_model::session::Session;
 
 use crate::exit::CommandError;
@@ -67,12 +67,26 @@ pub fn elsewhere(session: &Session, branch: &Branch<'_>) -> Option<String> {
     if branch.entries.contains(&newest) {
         return None;
     }
-    let leaves = session.leaves();
-    let of_newest =
-        leaves.iter().rev().find(|&&leaf| session.branch(Some(leaf)).entries.contains(&newest))?;
+    let of_newest = leaf_behind(session, newest);
     Some(format!(
         "the last entry {} is not on the branch with the newest message; for that give --leaf {}",
         session.id(branch.leaf()?),
-        session.id(*of_newest)
+        session.id(of_newest)
     ))
+}
+
+/// The last leaf that hangs on `entry`, by way of others or none; `entry` itself if nothing hangs on it.
+pub fn leaf_behind(session: &Session, entry: EntryNo) -> EntryNo {
+    let mut hangs = vec![false; session.entries.len()];
+    hangs[entry as usize] = true;
+    let mut last = entry;
+    for number in 0..session.entries.len() as EntryNo {
+        if let Parent::Entry(parent) = session.entry(number).parent
+            && hangs[parent as usize]
+        {
+            hangs[number as usize] = true;
+            last = number;
+        }
+    }
+    last
 }

@@ -286,7 +286,10 @@ fn entry(preparation: &Preparation<'_>, parts: &Parts, stamp: &Stamp) -> Value<'
     let session = preparation.sequence.session;
     let mut entry = head("compaction", stamp, session, preparation.sequence.branch.last().copied());
     entry.set("summary", parts.summary.clone());
-    entry.set_some("shortSummary", parts.short_summary.clone());
+    if session.dialect == Dialect::OhMyPi {
+        // pi does not know it, and a file of pi that has one would pass for one of oh-my-pi (spec 1.6).
+        entry.set_some("shortSummary", parts.short_summary.clone());
+    }
     entry.set("firstKeptEntryId", parts.first_kept.clone());
     entry.set("tokensBefore", parts.tokens_before);
     entry.set_some("details", parts.details.clone());

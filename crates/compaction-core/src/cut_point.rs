@@ -35,10 +35,11 @@ pub fn find_cut_point(sequence: &Sequence<'_>, budget: u64) -> Option<CutPoint> 
     Some(CutPoint { first_kept, turn_start: split_turn(sequence, window, first_kept) })
 }
 
-/// The newest item from which on the items together have `budget` tokens.
+/// The newest item from which on the items together have `budget` tokens; system messages count too.
 fn reached(sequence: &Sequence<'_>, window: &[Item], budget: u64) -> Option<usize> {
     let mut sum = 0;
-    window.iter().enumerate().rev().filter(|(_, item)| is_message(sequence, item)).find_map(|(at, item)| {
+    let gives_message = |item: &Item| sequence.role(item).is_some();
+    window.iter().enumerate().rev().filter(|(_, item)| gives_message(item)).find_map(|(at, item)| {
         sum += item.estimate;
         (sum >= budget).then_some(at)
     })
@@ -91,16 +92,16 @@ fn may_begin(sequence: &Sequence<'_>, item: &Item) -> bool {
         }
 }
 
-/// In pi files a recovered request can be too large to keep: if only an attempt that edits omit and those edits follow the cut,
-/// the cut goes behind it, as pi does it.
+/// In pi files a recovered request can be too large to keep: if nothing that gives a message follows the cut, and an answer that
+/// an edit omits is there, the cut goes behind the request, as pi does it.
 fn behind_omitted_attempt(sequence: &Sequence<'_>, window: &[Item], cut: usize) -> usize {
     if sequence.session.dialect != Dialect::Pi {
         return cut;
     }
     let behind = &window[cut + 1..];
-    let is_edit = |item: &Item| sequence.entry(item).kind == EntryKind::ContextEdit;
-    let is_omitted = |item: &Item| item.share == Share::Nothing && sequence.entry(item).message().is_some();
-    if behind.iter().any(is_omitted) && behind.iter().all(|item| is_edit(item) || is_omitted(item)) {
+    let is_omitted_attempt =
+        |item: &Item| sequence.entry(item).message().is_some_and(|message| message.role == Role::Assistant);
+    if behind.iter().any(is_omitted_attempt) && behind.iter().all(|item| item.share == Share::Nothing) {
         cut + 1
     } else {
         cut
@@ -114,10 +115,11 @@ fn with_metadata_before(window: &[Item], sequence: &Sequence<'_>, cut: usize) ->
     cut - window[..cut].iter().rev().take_while(|item| joins(item)).count()
 }
 
-/// The start of the turn that the cut splits: the kept tail does not begin with a turn, and one starts before it.
+/// The start of the turn that the cut splits: the kept tail does not begin with a turn, and one starts before it. A tail without
+/// messages, behind an omitted attempt, begins with none.
 fn split_turn(sequence: &Sequence<'_>, window: &[Item], first_kept: usize) -> Option<usize> {
-    let first = window[first_kept..].iter().find(|item| is_message(sequence, item))?;
-    if starts_turn(sequence, first) {
+    let first = window[first_kept..].iter().find(|item| is_message(sequence, item));
+    if first.is_some_and(|first| starts_turn(sequence, first)) {
         return None;
     }
     window[..first_kept].iter().rposition(|item| starts_turn(sequence, item))

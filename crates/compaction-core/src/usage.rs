@@ -54,7 +54,7 @@ fn pruned_since(sequence: &Sequence<'_>, measured_at: usize, time_ms: Option<i64
         .filter(|message| message.pruned_at.is_some_and(|pruned_at| pruned_at >= time_ms as f64))
         .filter_map(|message| message.pruned_tokens)
         .map(|tokens| tokens.saturating_sub(notice_estimate(sequence, tokens)))
-        .sum()
+        .fold(0, u64::saturating_add)
 }
 
 fn notice_estimate(sequence: &Sequence<'_>, tokens: u64) -> u64 {
@@ -66,8 +66,9 @@ pub fn context_tokens(sequence: &Sequence<'_>) -> u64 {
     let Some(measured) = measured(sequence) else { return estimate(sequence) };
     let at = sequence.items.iter().position(|item| item.entry == measured.entry);
     let after = at.map_or(&[][..], |at| &sequence.items[at + 1..]);
-    measured.context_tokens as u64
-        + after.iter().filter(|item| sequence.reaches_model(item)).map(|item| item.estimate).sum::<u64>()
+    let after: u64 = after.iter().filter(|item| sequence.reaches_model(item)).map(|item| item.estimate).sum();
+    // What a file says was measured can be any number.
+    (measured.context_tokens as u64).saturating_add(after)
 }
 
 /// The estimate of the whole context, the summary included, system messages as their fold.
@@ -78,4 +79,23 @@ pub fn estimate(sequence: &Sequence<'_>) -> u64 {
 /// What the fold of the system messages costs.
 fn system_estimate(sequence: &Sequence<'_>) -> u64 {
     system::fold_of(sequence).map_or(0, |fold| fold.estimate(sequence.session.tokenizer))
+}
+
+#[cfg(test)]
+mod tests {
+    use session_model::session::Session;
+
+    use super::context_tokens;
+
+    #[test]
+    fn counts_beyond_all_measure_do_not_overflow() {
+        let file = concat!(
+            "{\"type\":\"session\",\"version\":3,\"id\":\"s\"}\n",
+            "{\"type\":\"message\",\"id\":\"a\",\"parentId\":null,\"message\":{\"role\":\"assistant\",\"content\":[],",
+            "\"stopReason\":\"stop\",\"usage\":{\"input\":1e300,\"output\":1}}}\n",
+            "{\"type\":\"message\",\"id\":\"b\",\"parentId\":\"a\",\"message\":{\"role\":\"user\",\"content\":\"more than nothing\"}}\n",
+        );
+        let (session, _) = Session::read(file.as_bytes()).expect("a session");
+        assert_eq!(context_tokens(&session.branch(None).effective()), u64::MAX);
+    }
 }

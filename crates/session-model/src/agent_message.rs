@@ -85,6 +85,9 @@ pub fn agent_message<'r, R: Records + ?Sized>(
         | EntryKind::Unknown => None,
     };
     let Some(Value::Object(mut message)) = message else { return Ok(None) };
+    if session.dialect == Dialect::Pi && message.get("content").is_none_or(Value::is_null) {
+        fill_content(&mut message, entry.kind);
+    }
     if let Share::Edited(edit) = item.share {
         let edit = value_at(records, session.entry(edit))?;
         if let Some(content) = edit.get("replacement").and_then(|replacement| replacement.get("content")) {
@@ -116,6 +119,20 @@ fn message_of(record: Value<'_>, version: u32) -> Option<Value<'_>> {
         object.set("role", "custom");
     }
     Some(message)
+}
+
+/// pi puts empty content where there is none.
+fn fill_content(message: &mut Object<'_>, kind: EntryKind) {
+    match message.get("role").and_then(Value::as_str).map(|role| Role::from_wire(&role)) {
+        Some(Role::System) => message.set("content", ""),
+        Some(Role::User | Role::Assistant | Role::ToolResult) => {
+            message.set("content", Value::Array(Vec::new()));
+        }
+        Some(Role::Custom) if kind == EntryKind::CustomMessage => {
+            message.set("content", Value::Array(Vec::new()));
+        }
+        _ => {}
+    }
 }
 
 fn custom_message<'r>(record: &Value<'r>, entry: &Entry, dialect: Dialect) -> Value<'r> {

@@ -58,8 +58,8 @@ fn request(
         sheet.compare(key, ours, if asked.is_empty() { ours } else { "a request" }, excuses);
         return;
     };
-    let messages = branch_messages(&prepared, reading.records(), &reading.prompts)
-        .expect("the records are in memory");
+    let messages =
+        branch_messages(&prepared, reading.records(), &reading.prompts).expect("the records are in memory");
     let options = RequestOptions::default();
     // R13's own limit, so that the rest can be compared.
     let frame = Frame { prompts: &reading.prompts, options: &options, max_output_tokens: THEIR_LIMIT };

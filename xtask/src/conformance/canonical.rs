@@ -69,14 +69,23 @@ mod tests {
     #[test]
     fn the_order_of_keys_does_not_matter_and_that_of_items_does() {
         let form = |json: &str| canonical(&Value::parse(json).expect("valid JSON"));
-        assert_eq!(form(r#"{"b":[1,{"d":2,"c":"x"}],"a":1.0}"#), form(r#"{"a":1,"b":[1.0,{"c":"\u0078","d":2}]}"#));
+        assert_eq!(
+            form(r#"{"b":[1,{"d":2,"c":"x"}],"a":1.0}"#),
+            form(r#"{"a":1,"b":[1.0,{"c":"\u0078","d":2}]}"#)
+        );
         assert_ne!(form("[1,2]"), form("[2,1]"));
         assert_eq!(form(r#""\ud83d""#), "\"\u{fffd}\"");
     }
 
     #[test]
     fn a_difference_is_shown_with_what_is_around_it() {
-        assert_eq!(first_difference("abc", "abd"), "at character 2\n      ours   \"abc\"\n      theirs \"abd\"");
-        assert_eq!(first_difference("ab", "abd"), "at character 2\n      ours   \"ab\"\n      theirs \"abd\"");
+        assert_eq!(
+            first_difference("abc", "abd"),
+            "at character 2\n      ours   \"abc\"\n      theirs \"abd\""
+        );
+        assert_eq!(
+            first_difference("ab", "abd"),
+            "at character 2\n      ours   \"ab\"\n      theirs \"abd\""
+        );
     }
 }

@@ -105,21 +105,35 @@ fn preparation(reading: &Reading<'_>, program: Program, theirs: &Value<'_>, shee
     let sequence = reading.sequence();
     let walk = Walk::of(&sequence, &reading.subject.compaction);
     let mut excuses = reading_excuses(reading);
-    excuses.extend(deviations::cut_excuses(&sequence, &walk).into_iter().filter(|it| concerns(*it, program)));
+    excuses.extend(
+        deviations::cut_excuses(&sequence, &walk, program).into_iter().filter(|it| concerns(*it, program)),
+    );
     if program == Program::P1 && deviations::d22(&sequence) {
         excuses.push(Deviation::D22);
     }
     let ours = reading.preparation();
+    // Where all that we summarise is what the previous compaction kept, nothing is left of it for R13.
+    if let Ok(ours) = &ours
+        && program == Program::R13
+        && ours.history.iter().chain(&ours.turn_prefix).all(deviations::is_kept)
+    {
+        excuses.push(Deviation::D1);
+    }
     let cut = |first_kept: Option<String>| first_kept.unwrap_or_else(|| "nothing to do".to_owned());
     // R13 hands out a preparation that has nothing in it, where we say that there is nothing to do.
     let is_empty = |name: &str| theirs.get(name).is_none_or(|messages| messages.items().is_empty());
-    let has_work = !theirs.is_null() && !(is_empty("messagesToSummarize") && is_empty("turnPrefixMessages"));
+    let is_idle = is_empty("messagesToSummarize") && is_empty("turnPrefixMessages");
+    let has_work = !theirs.is_null() && !is_idle;
     let our_cut = cut(ours.as_ref().ok().map(|it| canonical(&place(it.first_kept))));
     let their_cut = cut(has_work.then(|| theirs.get("firstKept").map(canonical)).flatten());
     sheet.compare((program, Topic::CutPoint), &our_cut, &their_cut, &excuses);
-    if let Ok(ours) = ours
-        && our_cut == their_cut
-    {
+    let Ok(ours) = ours else { return };
+    if has_work {
+        // None of this depends on where the cut is.
+        tokens_before(program, &ours, theirs, sheet);
+        handed_on(reading, program, &ours, theirs, sheet);
+    }
+    if our_cut == their_cut {
         same_cut(reading, program, &ours, theirs, sheet);
     }
 }
@@ -183,7 +197,6 @@ fn same_cut(
         ),
         &split_excuses,
     );
-    handed_on(reading, program, ours, theirs, sheet);
     file_ops(reading, program, ours, theirs, sheet);
 }
 
@@ -208,7 +221,7 @@ fn messages<'s>(
     }
 }
 
-/// Tokens before, and what the previous compaction hands on.
+/// What the previous compaction hands on.
 fn handed_on(
     reading: &Reading<'_>,
     program: Program,
@@ -216,7 +229,6 @@ fn handed_on(
     theirs: &Value<'_>,
     sheet: &mut Sheet,
 ) {
-    tokens_before(program, ours, theirs, sheet);
     let previous = ours.previous.and_then(|entry| reading.record(entry).ok());
     let own = |name: &str| {
         previous.as_ref().and_then(|entry| entry.get(name)).map_or_else(|| "none".to_owned(), canonical)
@@ -244,7 +256,7 @@ fn tokens_before(program: Program, ours: &Preparation<'_>, theirs: &Value<'_>, s
         }
         Some(_) => sheet.compare(key, &ours.tokens_before.to_string(), &number, &[]),
         None => {
-            let has_d4 = sequence.items.iter().any(|item| deviations::costs_otherwise(sequence, item));
+            let has_d4 = sequence.items.iter().any(|item| deviations::costs_otherwise_in_p1(sequence, item));
             let excuses: &[Deviation] = match program {
                 Program::R13 => &[Deviation::D9],
                 Program::P1 if has_d4 => &[Deviation::D4],

@@ -10,6 +10,7 @@ use session_model::sequence::{Item, Part, Sequence};
 use session_model::session::Session;
 
 use super::verdict::Deviation;
+use crate::reference::Program;
 
 /// Shape of D1: the previous compaction kept messages, and R13 leaves them out of the next preparation.
 pub(crate) fn d1(sequence: &Sequence<'_>) -> bool {
@@ -30,8 +31,8 @@ pub(crate) fn d2(walk: &Walk) -> bool {
     walk.reached.is_some_and(|reached| !walk.legal[reached..].contains(&true))
 }
 
-/// Shape of D3: metadata stand before the message that the kept tail begins with, or this message or one before it starts a turn
-/// in our sense and not in theirs: python, custom and hook messages.
+/// Shape of D3: metadata stand before the message that the kept tail begins with; or that message starts a turn and is not the
+/// user's own; or one before it starts a turn in our sense and not in theirs: python, custom and hook messages.
 pub(crate) fn d3(sequence: &Sequence<'_>, first_kept: usize) -> bool {
     let window = sequence.window();
     let begins_with_metadata = !gives_message(sequence, &window[first_kept]);
@@ -41,7 +42,9 @@ pub(crate) fn d3(sequence: &Sequence<'_>, first_kept: usize) -> bool {
         matches!(sequence.role(item), Some(Role::PythonExecution | Role::Custom | Role::BranchSummary))
             || sequence.role(item).is_some() && !sequence.counts(item)
     });
-    begins_with_metadata || other_starts
+    let begins_with_execution =
+        first_message.is_some_and(|at| sequence.role(&window[first_kept + at]) == Some(Role::BashExecution));
+    begins_with_metadata || begins_with_execution || other_starts
 }
 
 /// Whether an item costs something else in R13's walk: custom, developer, python and file mention messages, custom messages and
@@ -57,36 +60,41 @@ pub(crate) fn costs_otherwise(sequence: &Sequence<'_>, item: &Item) -> bool {
     }
 }
 
-/// Shape of D4: such an item is met in the walk for the keep budget, or anywhere if the budget was scaled by an estimate.
-pub(crate) fn d4(sequence: &Sequence<'_>, walk: &Walk) -> bool {
+/// The same for P1, which counts all but what never reaches the model as we do.
+pub(crate) fn costs_otherwise_in_p1(sequence: &Sequence<'_>, item: &Item) -> bool {
+    sequence.role(item).is_some() && !sequence.counts(item)
+}
+
+/// Shape of D4: an item that costs something else is met in the walk for the keep budget, or anywhere if the budget was scaled by
+/// an estimate.
+pub(crate) fn d4(sequence: &Sequence<'_>, walk: &Walk, program: Program) -> bool {
     let from = if walk.is_scaled { 0 } else { walk.reached.unwrap_or(0) };
-    sequence.window()[from..].iter().any(|item| costs_otherwise(sequence, item))
+    sequence.window()[from..].iter().any(|item| match program {
+        Program::R13 => costs_otherwise(sequence, item),
+        Program::P1 => costs_otherwise_in_p1(sequence, item),
+    })
 }
 
 /// Shape of D5: where the budget is reached, the next place that the agents would cut at is not the next one that is legal for us:
 /// a call is waiting there, or we cut at a message that they do not cut at. Or messages without an entry of their own stand
 /// directly before the cut, which they pull in.
 pub(crate) fn d5(sequence: &Sequence<'_>, walk: &Walk) -> bool {
-    let from = walk.reached.unwrap_or(0);
-    let first = |legal: &[bool]| legal[from..].iter().position(|legal| *legal);
     let pulled_in = walk.cut.is_some_and(|cut| {
         sequence.window()[..cut]
             .iter()
             .rev()
             .take_while(|item| sequence.entry(item).kind != EntryKind::Message)
-            .any(|item| matches!(sequence.entry(item).kind, EntryKind::CustomMessage | EntryKind::BranchSummary))
+            .any(|item| {
+                matches!(sequence.entry(item).kind, EntryKind::CustomMessage | EntryKind::BranchSummary)
+            })
     });
-    first(&walk.legal) != first(&walk.theirs) || pulled_in
+    walk.cut != cut_at(walk.reached, &walk.theirs) || pulled_in
 }
 
 /// Shape of D6: tool results of the branch that the model no longer sees, or results not larger than their notice.
 pub(crate) fn d6(sequence: &Sequence<'_>) -> bool {
-    let seen: std::collections::HashSet<EntryNo> = sequence
-        .items
-        .iter()
-        .filter(|item| sequence.reaches_model(item))
-        .map(|item| item.entry)
-        .collect();
+    let seen: std::collections::HashSet<EntryNo> =
+        sequence.items.iter().filter(|item| sequence.reaches_model(item)).map(|item| item.entry).collect();
     let session = sequence.session;
     sequence.branch.iter().any(|&number| {
         let entry = session.entry(number);
@@ -133,9 +141,10 @@ pub(crate) fn d12(session: &Session, abandoned: &[EntryNo]) -> bool {
     })
 }
 
-/// Shape of D13: a split turn with nothing before it, after a previous compaction.
-pub(crate) fn d13(n_history: usize, is_split_turn: bool, has_previous: bool) -> bool {
-    n_history == 0 && is_split_turn && has_previous
+/// Shape of D13: a split turn with nothing before it that a model gets, where R13 says that there was no history although a
+/// previous compaction tells it, or asks for a summary of no conversation.
+pub(crate) fn d13(n_history: usize, is_split_turn: bool, says_otherwise: bool) -> bool {
+    n_history == 0 && is_split_turn && says_otherwise
 }
 
 /// Shape of D15: records that share a line with others, or follow a torn one.
@@ -167,7 +176,7 @@ pub(crate) fn d22(sequence: &Sequence<'_>) -> bool {
 pub(crate) struct Walk {
     /// Where the budget is reached.
     pub(crate) reached: Option<usize>,
-    /// Whether the budget was scaled by measured over estimated tokens.
+    /// Whether the budget is scaled by measured over estimated tokens, by us or by R13.
     pub(crate) is_scaled: bool,
     /// Where we may cut.
     pub(crate) legal: Vec<bool>,
@@ -184,25 +193,39 @@ impl Walk {
         let total: u64 =
             window.iter().filter(|item| gives_message(sequence, item)).map(|item| item.estimate).sum();
         let keep = settings.keep_recent_tokens as f64;
-        let ratio = usage::measured(sequence).map_or(1.0, |measured| measured.prompt_tokens / total as f64);
-        let is_scaled = ratio.is_finite() && ratio > 1.0;
-        let budget = if is_scaled { (keep / ratio).floor().max(1.0) } else { keep };
+        // What R13 estimates of the same window: without what it leaves out by D1 and D4.
+        let their_total: u64 = window
+            .iter()
+            .filter(|item| {
+                gives_message(sequence, item) && !is_kept(item) && !costs_otherwise(sequence, item)
+            })
+            .map(|item| item.estimate)
+            .sum();
+        let ratio = |total: u64| {
+            let ratio =
+                usage::measured(sequence).map_or(1.0, |measured| measured.prompt_tokens / total as f64);
+            if ratio.is_finite() && ratio > 1.0 { ratio } else { 1.0 }
+        };
+        let budget = (keep / ratio(total)).floor().max(1.0);
+        let is_scaled = ratio(total) > 1.0 || ratio(their_total) > 1.0;
         let mut sum = 0;
-        let reached = (0..window.len()).rev().filter(|&at| gives_message(sequence, &window[at])).find(|&at| {
-            sum += window[at].estimate;
-            sum as f64 >= budget
-        });
+        let reached =
+            (0..window.len()).rev().filter(|&at| sequence.role(&window[at]).is_some()).find(|&at| {
+                sum += window[at].estimate;
+                sum as f64 >= budget
+            });
         let legal = legal_cuts(sequence, window);
         let theirs = window.iter().map(|item| is_their_cut(sequence.entry(item))).collect();
-        let cut = match reached {
-            None => legal.iter().position(|legal| *legal),
-            Some(reached) => {
-                let after = legal[reached..].iter().position(|legal| *legal).map(|at| reached + at);
-                after.or_else(|| legal[..reached].iter().rposition(|legal| *legal))
-            }
-        };
+        let cut = cut_at(reached, &legal);
         Walk { reached, is_scaled, legal, theirs, cut }
     }
+}
+
+/// The first place to cut at where the budget is reached or behind it, else the last one before.
+fn cut_at(reached: Option<usize>, legal: &[bool]) -> Option<usize> {
+    let from = reached.unwrap_or(0);
+    let after = legal[from..].iter().position(|legal| *legal).map(|at| from + at);
+    after.or_else(|| legal[..from].iter().rposition(|legal| *legal))
 }
 
 /// For each item whether we may cut there: its kind allows it, and it lies in no stretch from behind a call to its result.
@@ -230,10 +253,7 @@ fn legal_cuts(sequence: &Sequence<'_>, window: &[Item]) -> Vec<bool> {
     });
     let begins = |item: &Item| {
         sequence.counts(item)
-            && !matches!(
-                sequence.role(item),
-                Some(Role::ToolResult | Role::System | Role::Unknown) | None
-            )
+            && !matches!(sequence.role(item), Some(Role::ToolResult | Role::System | Role::Unknown) | None)
     };
     window.iter().zip(is_free).map(|(item, is_free)| is_free && begins(item)).collect()
 }
@@ -257,7 +277,7 @@ fn is_their_cut(entry: &Entry) -> bool {
 }
 
 /// The deviations that can move the cut.
-pub(crate) fn cut_excuses(sequence: &Sequence<'_>, walk: &Walk) -> Vec<Deviation> {
+pub(crate) fn cut_excuses(sequence: &Sequence<'_>, walk: &Walk, program: Program) -> Vec<Deviation> {
     let mut excuses = Vec::new();
     let in_kept = |at: Option<usize>| at.is_none_or(|at| is_kept(&sequence.window()[at]));
     if d1(sequence) && (walk.is_scaled || in_kept(walk.reached) || in_kept(walk.cut)) {
@@ -266,7 +286,7 @@ pub(crate) fn cut_excuses(sequence: &Sequence<'_>, walk: &Walk) -> Vec<Deviation
     if d2(walk) {
         excuses.push(Deviation::D2);
     }
-    if d4(sequence, walk) {
+    if d4(sequence, walk, program) {
         excuses.push(Deviation::D4);
     }
     if d5(sequence, walk) {
@@ -281,8 +301,9 @@ pub(crate) fn cut_excuses(sequence: &Sequence<'_>, walk: &Walk) -> Vec<Deviation
 /// D9 moves the cut only if there is some usage that R13 scales the budget by.
 fn has_untrusted_usage(sequence: &Sequence<'_>) -> bool {
     let session = sequence.session;
-    let has_usage = sequence.branch.iter().any(|&number| {
-        session.entry(number).message().is_some_and(|message| message.usage.is_some())
-    });
+    let has_usage = sequence
+        .branch
+        .iter()
+        .any(|&number| session.entry(number).message().is_some_and(|message| message.usage.is_some()));
     has_usage && d9(sequence)
 }

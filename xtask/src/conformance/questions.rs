@@ -15,6 +15,11 @@ pub(crate) const WIDE_WINDOW: u64 = 1_000_000_000;
 
 /// The questions to one program about a session; none if it would not understand the file.
 pub(crate) fn questions(reading: &Reading<'_>, program: Program) -> Vec<Question> {
+    // A byte order mark hides the header from them, and they then take the file for one of version 1; in a cycle they walk for
+    // ever.
+    if reading.subject.bytes.starts_with(b"\xef\xbb\xbf") || reading.has_cycle {
+        return Vec::new();
+    }
     match program {
         Program::R13 if reading.is_known_to_r13() => r13(reading),
         Program::P1 if reading.is_pi() => p1(reading),
@@ -24,15 +29,23 @@ pub(crate) fn questions(reading: &Reading<'_>, program: Program) -> Vec<Question
 
 fn r13(reading: &Reading<'_>) -> Vec<Question> {
     let subject = reading.subject;
-    let opens = !reading.is_pi() && reading.has_costs() && subject.leaf.is_none();
+    // It does not know the title slot of its later versions.
+    let opens = !reading.is_pi()
+        && reading.has_costs()
+        && subject.leaf.is_none()
+        && !subject.bytes.starts_with(b"{\"type\":\"title\"");
     if subject.written.is_some() {
         return if opens { vec![question(reading, "open", Object::new())] } else { Vec::new() };
     }
     let mut questions = vec![question(reading, "context", args(reading))];
-    if reading.session.entries.is_empty() || subject.is_damaged {
+    if reading.session.entries.is_empty() || reading.is_read_otherwise() {
         return questions;
     }
-    questions.push(question(reading, "prepare", with_settings(reading)));
+    // An empty branch summary is left out of the context by R13, and all the same part of what it prepares: no answer to be had.
+    let is_consistent = !reading.has_empty_branch_summary();
+    if is_consistent {
+        questions.push(question(reading, "prepare", with_settings(reading)));
+    }
     if let Ok(preparation) = reading.preparation() {
         let mut args = with_settings(reading);
         args.set("parts", parts(&preparation));
@@ -43,7 +56,7 @@ fn r13(reading: &Reading<'_>) -> Vec<Question> {
     prune.set("protectTokens", subject.pruning.protect_tokens as f64);
     prune.set("minimumSavings", subject.pruning.minimum_savings as f64);
     questions.push(question(reading, "prune", prune));
-    if let Some(mut args) = branch_args(reading) {
+    if let Some(mut args) = branch_args(reading).filter(|_| is_consistent) {
         for name in ["tokenBudget", "contextWindow"] {
             args.set(name, WIDE_WINDOW as f64);
         }
@@ -61,13 +74,14 @@ fn p1(reading: &Reading<'_>) -> Vec<Question> {
         return vec![question(reading, "open", Object::new())];
     }
     let mut questions = vec![question(reading, "context", args(reading))];
-    if reading.session.entries.is_empty() || subject.is_damaged {
+    if reading.session.entries.is_empty() || reading.is_read_otherwise() {
         return questions;
     }
     let sequence = reading.sequence();
-    let has_usage = sequence.branch.iter().any(|&entry| {
-        reading.session.entry(entry).message().is_some_and(|message| message.usage.is_some())
-    });
+    let has_usage = sequence
+        .branch
+        .iter()
+        .any(|&entry| reading.session.entry(entry).message().is_some_and(|message| message.usage.is_some()));
     if usage::measured(&sequence).is_none() && !has_usage {
         questions.push(question(reading, "prepare", with_settings(reading)));
     }

@@ -34,7 +34,10 @@ pub(crate) fn generators() -> Vec<Generator> {
         generator("omp-measured", Shape { usage: 1.0, old_version: 0.0, ..Shape::omp() }),
         generator("omp-long", long(plain(Shape::omp()))),
         generator("pi", Shape::pi()),
-        generator("pi-plain", plain(Shape { context_edit: 0.0, system: 0.0, full_output_path: 0.0, ..Shape::pi() })),
+        generator(
+            "pi-plain",
+            plain(Shape { context_edit: 0.0, system: 0.0, full_output_path: 0.0, ..Shape::pi() }),
+        ),
         generator("pi-unmeasured", Shape { usage: 0.0, ..Shape::pi() }),
         generator("pi-unmeasured-plain", Shape { usage: 0.0, ..plain(Shape::pi()) }),
         Generator { name: "omp-damaged", shape: Shape::omp(), damaged: true },
@@ -72,12 +75,13 @@ impl Generator {
         }
         let mut random = Random::new(seed ^ 0x5e55_1014);
         let keep = [1, 40, 200, 500, 1000, 3000, 20_000][random.below(7)];
-        let (protect, minimum) = [(0, 0), (300, 0), (1000, 200), (3000, 1000), (40_000, 20_000)][random.below(5)];
+        let (protect, minimum) =
+            [(0, 0), (300, 0), (1000, 200), (3000, 1000), (40_000, 20_000)][random.below(5)];
         let entries = Session::read(&bytes).map_or(0, |(session, _)| session.entries.len());
         let some = |random: &mut Random| (entries > 0).then(|| random.below(entries) as EntryNo);
         let target = some(&mut random);
         // Most are asked about as they are; the rest about another branch.
-        let leaf = if random.chance(0.15) { some(&mut random) } else { None };
+        let leaf = if random.chance(0.15) && !self.damaged { some(&mut random) } else { None };
         let name = format!("{} --seed {seed}", self.name);
         Subject {
             path: folder.join(format!("{}-{seed}.jsonl", self.name)),

@@ -8,6 +8,7 @@ use compaction_core::settings::CompactionSettings;
 use pruning::settings::PruneSettings;
 use session_model::dialect::Dialect;
 use session_model::entry::{EntryKind, EntryNo};
+use session_model::error::ProblemKind;
 use session_model::message::Role;
 use session_model::prompts::Prompts;
 use session_model::sequence::Sequence;
@@ -46,6 +47,8 @@ pub(crate) struct Reading<'s> {
     pub(crate) subject: &'s Subject,
     /// Its index.
     pub(crate) session: Session,
+    /// Whether an entry is its own ancestor.
+    pub(crate) has_cycle: bool,
     /// The prompts.
     pub(crate) prompts: Prompts,
 }
@@ -53,8 +56,9 @@ pub(crate) struct Reading<'s> {
 impl<'s> Reading<'s> {
     /// Reads a subject; `None` if it is no session.
     pub(crate) fn of(subject: &'s Subject) -> Option<Reading<'s>> {
-        let (session, _) = Session::read(&subject.bytes).ok()?;
-        Some(Reading { subject, session, prompts: Prompts::default() })
+        let (session, problems) = Session::read(&subject.bytes).ok()?;
+        let has_cycle = problems.iter().any(|problem| problem.kind == ProblemKind::Cycle);
+        Some(Reading { subject, session, has_cycle, prompts: Prompts::default() })
     }
 
     /// The file's records.
@@ -103,6 +107,17 @@ impl<'s> Reading<'s> {
                 _ => false,
             }
         })
+    }
+
+    /// Whether only the reading of the file can be compared: records that the programs do not see change all places behind them
+    /// (D15).
+    pub(crate) fn is_read_otherwise(&self) -> bool {
+        self.subject.is_damaged || !self.session.recovered.is_empty()
+    }
+
+    /// Whether there is a branch summary without words.
+    pub(crate) fn has_empty_branch_summary(&self) -> bool {
+        self.session.entries.iter().any(|entry| entry.branch_summary().is_some_and(|it| it.units == 0))
     }
 
     /// Whether oh-my-pi's session manager opens the file: it adds up the cost of every assistant message.

@@ -100,7 +100,12 @@ pub fn run(app: &App, args: &CompactArgs) -> Result<Status, CommandError> {
     };
     let mut reporter = Reporter::new(app, false);
     let mut has_done = false;
-    batch::map(
+    let limits = match source {
+        Source::Embedded => batch::Limits::waiting(app, 0),
+        Source::Asked(_) => batch::Limits::waiting(app, settings.concurrency()),
+    };
+    batch::map_with(
+        limits,
         app,
         &items,
         |file, worker| work.one(file, worker),
@@ -109,7 +114,10 @@ pub fn run(app: &App, args: &CompactArgs) -> Result<Status, CommandError> {
             reporter.take(item, result)
         },
     )?;
-    if has_done && matches!(source, Source::Embedded) && settings.get("models.summarizer").value != "embedded"
+    if has_done
+        && !args.write.dry_run
+        && matches!(source, Source::Embedded)
+        && settings.get("models.summarizer").value != "embedded"
     {
         app.printer.say("the embedded summarizer was used; for a model's summary give --model NAME/ID (see sesstool models)");
     }

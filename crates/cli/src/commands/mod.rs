@@ -12,6 +12,7 @@ pub mod check;
 pub mod compact;
 pub mod completions;
 pub mod context;
+pub mod doctor;
 pub mod inspect;
 pub mod man;
 pub mod models;
@@ -32,6 +33,7 @@ pub enum Command {
     Check(check::CheckArgs),
     Prompt(prompt::PromptArgs),
     Branch(branch::BranchArgs),
+    Doctor(doctor::DoctorArgs),
     Undo(undo::UndoArgs),
     Settings(settings::SettingsArgs),
     Models(models::ModelsArgs),
@@ -54,6 +56,7 @@ impl Command {
             Command::Branch(args) => branch::run(app, &args),
             Command::Prompt(args) => prompt::run(app, &args),
             Command::Inspect(args) => inspect::run(app, &args),
+            Command::Doctor(args) => doctor::run(app, &args),
             Command::Undo(args) => undo::run(app, &args),
             Command::Settings(args) => settings::run(app, &args),
             Command::Models(args) => models::run(app, &args),
@@ -70,6 +73,7 @@ pub(crate) fn schemas() -> Vec<(&'static str, Schema)> {
         ("branch", schema_for!(Record<branch::Branching>)),
         ("check", schema_for!(Record<check::Check>)),
         ("compact", schema_for!(Record<compact::Maintenance>)),
+        ("doctor", schema_for!(Record<doctor::Diagnosis>)),
         ("inspect", schema_for!(Record<inspect::Inspection>)),
         ("models", schema_for!(models::ModelRecord)),
         ("prompt", schema_for!(Record<prompt::PromptFacts>)),

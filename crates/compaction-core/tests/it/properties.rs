@@ -76,8 +76,11 @@ fn an_entry_that_is_finished_makes_nothing_worse_and_is_the_last_word() {
             let settings = keeping(100 + seed % 900);
             let Ok(preparation) = prepare(&sequence, &settings) else { continue };
             let handed_on = previous(&sequence, file.as_bytes()).expect("the record is there");
-            let content =
-                Content::Made { summary: "Done.".to_owned(), short_summary: None, preserve_data: None };
+            let content = Content::Made {
+                summary: "Done.".to_owned(),
+                short_summary: Some("Short.".to_owned()),
+                preserve_data: None,
+            };
             let entry = match finish(&preparation, handed_on.as_ref(), &content, &prompts, 1_800_000_000_000)
             {
                 Ok(entry) => entry,
@@ -91,6 +94,7 @@ fn an_entry_that_is_finished_makes_nothing_worse_and_is_the_last_word() {
             // The file that is written says what the checked session says.
             let written = format!("{}\n{}\n", file.trim_end_matches('\n'), entry.record);
             let (read, _) = Session::read(written.as_bytes()).expect("a session");
+            assert_eq!(read.dialect, session.dialect, "seed {seed} {shape:?}");
             let after = read.branch(None).effective();
             assert!(new_faults(&sequence, &after).is_empty());
             let shown = |session: &Session| {

@@ -112,6 +112,8 @@ pub struct Compaction {
     pub kept_messages: usize,
     /// Estimated tokens of the kept messages.
     pub kept_tokens: u64,
+    /// Bytes of the records of the kept messages.
+    pub kept_bytes: u64,
     /// Bytes of images in the kept messages.
     pub kept_image_bytes: u64,
     /// Whether the cut splits a turn.
@@ -251,14 +253,15 @@ impl Compaction {
         writeln!(out, ", by {}", shown(&self.summarizer))?;
         writeln!(
             out,
-            "  {:11} {} from {}, about {}",
+            "  {:11} {} from {}, about {}, {}",
             if self.dry_run { "keep" } else { "kept" },
             messages(self.kept_messages),
             self.first_kept_entry_id,
             count(self.kept_tokens, "token"),
+            crate::figures::bytes(self.kept_bytes),
         )?;
         if self.kept_image_bytes > 0 {
-            writeln!(out, "  {:11} {}", "images", crate::figures::bytes(self.kept_image_bytes))?;
+            writeln!(out, "  {:11} {} of them", "images", crate::figures::bytes(self.kept_image_bytes))?;
         }
         if self.files_read + self.files_modified > 0 {
             writeln!(out, "  {:11} {} modified, {} read", "files", self.files_modified, self.files_read)?;

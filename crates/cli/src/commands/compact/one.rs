@@ -272,6 +272,7 @@ impl Work<'_> {
             turn_prefix_messages: preparation.turn_prefix.len(),
             kept_messages: preparation.recent.len(),
             kept_tokens: preparation.recent_tokens(),
+            kept_bytes: preparation.recent.iter().map(|item| sequence.entry(item).span.len).sum(),
             kept_image_bytes: preparation.recent.iter().map(image_bytes).sum(),
             is_split_turn: preparation.is_split_turn,
             files_read: files.read.len(),

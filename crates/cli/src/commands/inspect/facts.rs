@@ -12,7 +12,7 @@ use session_model::time::iso;
 use session_model::validate::validate;
 
 use super::gather::{
-    Links, compactions, context, entry_types, leaf_behind, leaves, models, next_compaction, roles, tools,
+    Links, compactions, context, entry_types, leaves, models, next_compaction, roles, tools,
 };
 use super::tree::{self, TreeLine, TreeNode};
 use crate::session_file::SessionFile;
@@ -339,7 +339,8 @@ impl Inspection {
             models: models(session),
             leaves: leaves(session, &links),
             branch_points: links.n_children.iter().filter(|number| **number > 1).count() as u64,
-            newest_message_leaf: elsewhere.map(|newest| session.id(leaf_behind(session, newest)).to_owned()),
+            newest_message_leaf: elsewhere
+                .map(|newest| session.id(crate::leaf::leaf_behind(session, newest)).to_owned()),
             compactions: compactions(session, &branch.entries),
             context: context(&sequence, settings),
             next_compaction: next_compaction(session, prepare(&sequence, &settings.compaction())),

@@ -150,22 +150,6 @@ pub(super) fn leaves(session: &Session, links: &Links) -> Vec<LeafFacts> {
         .collect()
 }
 
-/// The last leaf that hangs on `entry`, by way of others or none; `entry` itself if nothing hangs on it.
-pub(super) fn leaf_behind(session: &Session, entry: EntryNo) -> EntryNo {
-    let mut hangs = vec![false; session.entries.len()];
-    hangs[entry as usize] = true;
-    let mut last = entry;
-    for number in 0..session.entries.len() as EntryNo {
-        if let Parent::Entry(parent) = session.entry(number).parent
-            && hangs[parent as usize]
-        {
-            hangs[number as usize] = true;
-            last = number;
-        }
-    }
-    last
-}
-
 /// The role of a message, the type of another entry.
 pub(super) fn what(session: &Session, number: EntryNo) -> &'static str {
     let entry = session.entry(number);
