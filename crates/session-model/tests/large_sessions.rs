@@ -21,7 +21,8 @@ fn a_branch_of_a_million_tiny_entries_is_walked_to_its_root() {
     let mut chunk = String::new();
     for n in 0..N_ENTRIES {
         let parent = n.checked_sub(1).map_or("null".to_owned(), |parent| format!("\"{parent:x}\""));
-        writeln!(chunk, "{{\"type\":\"label\",\"id\":\"{n:x}\",\"parentId\":{parent}}}").expect("a string takes all");
+        writeln!(chunk, "{{\"type\":\"label\",\"id\":\"{n:x}\",\"parentId\":{parent}}}")
+            .expect("a string takes all");
         if chunk.len() > 1 << 16 {
             reader.push(chunk.as_bytes());
             chunk.clear();
@@ -41,7 +42,9 @@ fn a_huge_entry_is_measured_without_its_text() {
     const N_UNITS: u64 = 64_000_000;
     let mut reader = SessionReader::new(Tokenizer::Units);
     reader.push(HEADER.as_bytes());
-    reader.push(b"{\"type\":\"message\",\"id\":\"1\",\"parentId\":null,\"message\":{\"role\":\"user\",\"content\":\"");
+    reader.push(
+        b"{\"type\":\"message\",\"id\":\"1\",\"parentId\":null,\"message\":{\"role\":\"user\",\"content\":\"",
+    );
     let part = "x".repeat(1 << 16);
     let mut left = N_UNITS as usize;
     while left > 0 {
@@ -91,7 +94,10 @@ fn nesting_of_a_hundred_thousand_levels_overflows_no_stack() {
 
 #[test]
 fn nesting_that_never_ends_is_a_problem_of_its_line() {
-    let file = format!("{HEADER}{{\"type\":\"label\",\"id\":\"1\",\"parentId\":null,\"x\":{}\n", "[".repeat(100_000));
+    let file = format!(
+        "{HEADER}{{\"type\":\"label\",\"id\":\"1\",\"parentId\":null,\"x\":{}\n",
+        "[".repeat(100_000)
+    );
     let (session, problems) = Session::read(file.as_bytes()).expect("a session");
     assert_eq!((session.entries.len(), problems.len()), (0, 1));
 }
