@@ -10,6 +10,7 @@ mod limits;
 mod live_writers;
 mod models;
 mod reference;
+mod repaired;
 
 use clap::Parser;
 
@@ -32,6 +33,8 @@ enum Chore {
     LiveWriters(live_writers::Args),
     /// Write the table of models' windows, limits and prices from a registry package
     Models(models::Args),
+    /// Let the agents open repaired sessions
+    Repaired(repaired::Args),
 }
 
 fn main() -> anyhow::Result<()> {
@@ -44,5 +47,6 @@ fn main() -> anyhow::Result<()> {
         Chore::Limits(args) => limits::run(&args),
         Chore::LiveWriters(args) => live_writers::run(&args),
         Chore::Models(args) => models::run(&args),
+        Chore::Repaired(args) => repaired::run(&args),
     }
 }
