@@ -1,5 +1,7 @@
 //! Chores.
 
+mod bench;
+mod check;
 mod conformance;
 mod docs;
 mod e2e_llm;
@@ -11,12 +13,17 @@ mod live_writers;
 mod models;
 mod reference;
 mod repaired;
+mod tidy;
 
 use clap::Parser;
 
 /// The project's own chores
 #[derive(Debug, Parser)]
 enum Chore {
+    /// Everything that must hold before a change is taken
+    Check,
+    /// Measure how fast sesstool is
+    Bench(bench::Args),
     /// Compare sesstool's answers with those of the reference programs
     Conformance(conformance::Args),
     /// Write the documentation that is generated from code
@@ -35,10 +42,14 @@ enum Chore {
     Models(models::Args),
     /// Let the agents open repaired sessions
     Repaired(repaired::Args),
+    /// What the house style asks for and no compiler checks
+    Tidy,
 }
 
 fn main() -> anyhow::Result<()> {
     match Chore::parse() {
+        Chore::Check => check::run(),
+        Chore::Bench(args) => bench::run(&args),
         Chore::Conformance(args) => conformance::run(&args),
         Chore::Docs(args) => docs::run(&args),
         Chore::E2eLlm(args) => e2e_llm::run(&args),
@@ -48,5 +59,6 @@ fn main() -> anyhow::Result<()> {
         Chore::LiveWriters(args) => live_writers::run(&args),
         Chore::Models(args) => models::run(&args),
         Chore::Repaired(args) => repaired::run(&args),
+        Chore::Tidy => tidy::run(),
     }
 }

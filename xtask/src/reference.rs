@@ -99,8 +99,16 @@ impl References {
         is_installed && (program == Program::P1 || self.bun().exists())
     }
 
-    fn bun(&self) -> PathBuf {
-        self.folder.join("node_modules/@oven/bun-linux-x64/bin/bun")
+    /// The folder that the packages are installed in.
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// The program that runs R13.
+    pub(crate) fn bun(&self) -> PathBuf {
+        let machine = if cfg!(target_arch = "aarch64") { "aarch64" } else { "x64" };
+        let system = if cfg!(target_os = "macos") { "darwin" } else { "linux" };
+        self.folder.join(format!("node_modules/@oven/bun-{system}-{machine}/bin/bun"))
     }
 
     fn fetch(&self) -> Result<()> {

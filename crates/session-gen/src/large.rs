@@ -16,7 +16,8 @@ const BASE64: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz
 pub fn large(seed: u64, target_bytes: usize) -> String {
     let mut random = Random::new(seed);
     let pool = Pool::new(&mut random);
-    let mut file = File { out: String::with_capacity(target_bytes + (1 << 20)), n: 0, context: 0 };
+    let mut file =
+        File { out: String::with_capacity(target_bytes + (1 << 20)), n: 0, context: 0, random, pool };
     file.out.push_str(&format!(
         "{{\"type\":\"session\",\"version\":3,\"id\":\"{seed:016x}\",\"timestamp\":\"{}\",\"cwd\":\"/home/user/project\"}}\n",
         timestamp(START)
@@ -25,12 +26,13 @@ pub fn large(seed: u64, target_bytes: usize) -> String {
     while file.out.len() < target_bytes {
         // The kind that is furthest behind its share comes next; a call and its result always come together.
         if bytes.user * 30 <= bytes.assistant + bytes.results {
-            bytes.user += file.user(&mut random, &pool);
+            bytes.user += file.user();
         }
-        bytes.assistant += file.assistant(&mut random, &pool);
-        let with_image = bytes.images * 9 < file.out.len() && random.chance(0.1);
-        let (result, image) =
-            file.tool_result(&mut random, &pool, with_image, bytes.results * 27 < bytes.assistant * 60);
+        let (length, call) = file.assistant();
+        bytes.assistant += length;
+        let with_image = bytes.images * 9 < file.out.len() && file.random.chance(0.1);
+        let is_long = bytes.results * 27 < bytes.assistant * 60;
+        let (result, image) = file.tool_result(call, with_image, is_long);
         bytes.results += result;
         bytes.images += image;
     }
@@ -138,11 +140,21 @@ fn text_length(random: &mut Random) -> usize {
     }
 }
 
+/// A tool call that waits for its result.
+#[derive(Clone, Copy)]
+struct Call {
+    /// The entry that made it, by its number.
+    n: u32,
+    tool: &'static str,
+}
+
 struct File {
     out: String,
     /// How many entries there are.
     n: u32,
     context: usize,
+    random: Random,
+    pool: Pool,
 }
 
 impl File {
@@ -169,73 +181,70 @@ impl File {
         length
     }
 
-    fn user(&mut self, random: &mut Random, pool: &Pool) -> usize {
+    fn user(&mut self) -> usize {
         let start = self.begin();
         self.out.push_str("{\"role\":\"user\",\"content\":[{\"type\":\"text\",\"text\":\"");
-        let length = random.between(40, 4000);
-        pool.push_prose(random, &mut self.out, length);
+        let length = self.random.between(40, 4000);
+        self.pool.push_prose(&mut self.random, &mut self.out, length);
         self.out.push_str("\"}]");
         self.end(start)
     }
 
-    fn assistant(&mut self, random: &mut Random, pool: &Pool) -> usize {
+    /// An answer that ends in a tool call; gives the length of its line and the call.
+    fn assistant(&mut self) -> (usize, Call) {
         let start = self.begin();
         self.out.push_str("{\"role\":\"assistant\",\"content\":[");
-        if random.chance(0.5) {
+        if self.random.chance(0.5) {
             self.out.push_str("{\"type\":\"thinking\",\"thinking\":\"");
-            let length = random.between(100, 3000);
-            pool.push_prose(random, &mut self.out, length);
+            let length = self.random.between(100, 3000);
+            self.pool.push_prose(&mut self.random, &mut self.out, length);
             self.out.push_str("\",\"thinkingSignature\":\"");
-            let from = random.below(POOL_BYTES / 2);
-            self.out.push_str(&pool.base64[from..from + random.between(200, 900)]);
+            let from = self.random.below(POOL_BYTES / 2);
+            let to = from + self.random.between(200, 900);
+            self.out.push_str(&self.pool.base64[from..to]);
             self.out.push_str("\"},");
         }
-        if random.chance(0.6) {
+        if self.random.chance(0.6) {
             self.out.push_str("{\"type\":\"text\",\"text\":\"");
-            let length = random.between(40, 1500);
-            pool.push_prose(random, &mut self.out, length);
+            let length = self.random.between(40, 1500);
+            self.pool.push_prose(&mut self.random, &mut self.out, length);
             self.out.push_str("\"},");
         }
-        let tool = random.pick(&["bash", "read", "edit", "grep", "read", "bash"]);
+        let tool = self.random.pick(&["bash", "read", "edit", "grep", "read", "bash"]);
+        let call = Call { n: self.n, tool };
         self.out.push_str(&format!(
             "{{\"type\":\"toolCall\",\"id\":\"call_{}\",\"name\":\"{tool}\",\"arguments\":{{\"path\":\"src/file{}.rs\",\"text\":\"",
             self.n,
-            random.below(300)
+            self.random.below(300)
         ));
-        let length = random.between(20, 2600);
-        pool.push_prose(random, &mut self.out, length);
-        let (prompt, output) = (self.context / 4 % 180_000, random.between(20, 1200));
+        let length = self.random.between(20, 2600);
+        self.pool.push_prose(&mut self.random, &mut self.out, length);
+        let (prompt, output) = (self.context / 4 % 180_000, self.random.between(20, 1200));
         self.out.push_str(&format!(
             "\"}}}}],\"api\":\"anthropic-messages\",\"provider\":\"anthropic\",\"model\":\"claude-sonnet-4-5\",\"usage\":{{\"input\":12,\
              \"output\":{output},\"cacheRead\":{prompt},\"cacheWrite\":{length},\"totalTokens\":{},\"cost\":{{\"input\":0.000036,\
              \"output\":0.01,\"cacheRead\":0.02,\"cacheWrite\":0.003,\"total\":0.033036}}}},\"stopReason\":\"toolUse\"",
             12 + output + prompt + length
         ));
-        self.end(start)
+        (self.end(start), call)
     }
 
-    /// The result of the call just made; gives the bytes of the line without its image, and of the image.
-    fn tool_result(
-        &mut self,
-        random: &mut Random,
-        pool: &Pool,
-        with_image: bool,
-        long: bool,
-    ) -> (usize, usize) {
-        let call = self.n - 1;
+    /// The result of a call; gives the bytes of the line without its image, and of the image.
+    fn tool_result(&mut self, call: Call, with_image: bool, is_long: bool) -> (usize, usize) {
+        let Call { n, tool } = call;
         let start = self.begin();
         self.out.push_str(&format!(
-            "{{\"role\":\"toolResult\",\"toolCallId\":\"call_{call}\",\"toolName\":\"bash\",\"content\":[{{\"type\":\"text\",\"text\":\""
+            "{{\"role\":\"toolResult\",\"toolCallId\":\"call_{n}\",\"toolName\":\"{tool}\",\"content\":[{{\"type\":\"text\",\"text\":\""
         ));
-        let length = if long { text_length(random) } else { random.between(20, 2600) };
-        pool.push_prose(random, &mut self.out, length);
+        let length = if is_long { text_length(&mut self.random) } else { self.random.between(20, 2600) };
+        self.pool.push_prose(&mut self.random, &mut self.out, length);
         self.out.push_str("\"}");
         let mut image = 0;
         if with_image {
-            image = random.between(10_000, 200_000);
-            let from = random.below(POOL_BYTES - image);
+            image = self.random.between(10_000, 200_000);
+            let from = self.random.below(POOL_BYTES - image);
             self.out.push_str(",{\"type\":\"image\",\"data\":\"");
-            self.out.push_str(&pool.base64[from..from + image]);
+            self.out.push_str(&self.pool.base64[from..from + image]);
             self.out.push_str("\",\"mimeType\":\"image/png\"}");
         }
         self.out.push_str("],\"isError\":false");
@@ -273,6 +282,28 @@ mod tests {
         assert!((40_000..140_000).contains(&at(0.99)), "p99 {}", at(0.99));
         let backslashes = session.bytes().filter(|&b| b == b'\\').count();
         assert!((20..45).contains(&(session.len() / backslashes)), "{}", session.len() / backslashes);
+    }
+
+    #[test]
+    fn every_result_answers_the_call_before_it() {
+        let session = large(2, 2_000_000);
+        let field = |line: &str, name: &str| {
+            let start = line.find(name)? + name.len();
+            line[start..].split('"').next().map(str::to_owned)
+        };
+        let mut lines = session.lines();
+        let mut n_calls = 0;
+        while let Some(line) = lines.next() {
+            let Some(call) = field(line, "\"type\":\"toolCall\",\"id\":\"") else { continue };
+            let tool = field(line, "\"name\":\"");
+            let result = lines.next().expect("no session ends with a call");
+            assert_eq!(
+                (field(result, "\"toolCallId\":\""), field(result, "\"toolName\":\"")),
+                (Some(call), tool)
+            );
+            n_calls += 1;
+        }
+        assert!(n_calls > 100, "{n_calls}");
     }
 
     #[test]

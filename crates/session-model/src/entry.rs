@@ -147,7 +147,7 @@ pub enum Facts {
     /// A branch summary.
     BranchSummary(Box<SummaryFacts>),
     /// A context edit.
-    ContextEdit(ContextEditFacts),
+    ContextEdit(Box<ContextEditFacts>),
     /// A small entry of state, whole.
     State(Box<Value<'static>>),
 }

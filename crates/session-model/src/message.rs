@@ -1,7 +1,11 @@
-//! Messages: roles, content blocks, tool calls, usage; what the reading pass keeps of each, and what a message holds in pieces.
+//! Messages: roles, content blocks, tool calls, usage, and what the reading pass keeps of each.
+
+use std::ops::Deref;
 
 use crate::entry::NameNo;
+use crate::printed::Printed;
 use crate::scan::{ScanError, Walker};
+use crate::strings::Marked;
 use crate::text::Str;
 use crate::tokens::{IMAGE_UNITS, Tokenizer, from_units};
 use crate::value::Value;
@@ -176,37 +180,42 @@ pub struct Call {
     pub file: Option<FileOp>,
 }
 
-/// What the reading pass keeps of a message.
+/// What the reading pass keeps of a message. It is kept for each of them, so that what few have is apart: [`RareFacts`], whose
+/// fields are reached as if they stood here.
 #[derive(Clone, Debug)]
 pub struct MessageFacts {
     /// Who speaks.
     pub role: Role,
-    /// Calls of an assistant message.
-    pub calls: Box<[Call]>,
+    /// Why an assistant message ended.
+    pub stop_reason: Option<StopReason>,
+    /// Whether a tool result is an error.
+    pub is_error: bool,
+    /// Whether an execution is excluded from the context.
+    pub is_excluded: bool,
     /// The call that a tool result answers.
     pub answers: Option<NameNo>,
     /// The tool that a tool result comes from.
     pub tool: Option<NameNo>,
-    /// Whether a tool result is an error.
-    pub is_error: bool,
+    /// Provider and model of an assistant message.
+    pub model: Option<(NameNo, NameNo)>,
+    /// Calls of an assistant message.
+    pub calls: Box<[Call]>,
+    /// What the provider counted.
+    pub usage: Option<Usage>,
+    rare: Option<Box<RareFacts>>,
+}
+
+/// What the reading pass keeps of some messages only.
+#[derive(Clone, Debug, Default)]
+pub struct RareFacts {
     /// When a tool result was pruned, in milliseconds.
     pub pruned_at: Option<f64>,
     /// What a pruned tool result is said to have cost before: the number in the notice that took its place.
     pub pruned_tokens: Option<u64>,
-    /// Whether an execution is excluded from the context.
-    pub is_excluded: bool,
-    /// Provider and model of an assistant message.
-    pub model: Option<(NameNo, NameNo)>,
-    /// Why an assistant message ended.
-    pub stop_reason: Option<StopReason>,
-    /// What the provider counted.
-    pub usage: Option<Usage>,
     /// What a failed message says.
     pub error_message: Option<Box<str>>,
-    /// The message's own time in milliseconds.
-    pub timestamp: Option<f64>,
     /// Files touched by nested calls of a pi tool result (spec D21).
-    pub nested_files: Box<[FileOp]>,
+    pub nested_files: Vec<FileOp>,
     /// Number of images.
     pub n_images: u32,
     /// Bytes of image data, as base64.
@@ -215,6 +224,25 @@ pub struct MessageFacts {
     pub preview: Option<Box<str>>,
     /// A system message, whole, as JSON: it is folded with others.
     pub system: Option<Box<str>>,
+}
+
+static NOTHING_RARE: RareFacts = RareFacts {
+    pruned_at: None,
+    pruned_tokens: None,
+    error_message: None,
+    nested_files: Vec::new(),
+    n_images: 0,
+    image_bytes: 0,
+    preview: None,
+    system: None,
+};
+
+impl Deref for MessageFacts {
+    type Target = RareFacts;
+
+    fn deref(&self) -> &RareFacts {
+        self.rare.as_deref().unwrap_or(&NOTHING_RARE)
+    }
 }
 
 /// Turns names into numbers while a session is read.
@@ -238,9 +266,7 @@ struct BlockScan<'a> {
     id: &'a str,
     name: &'a str,
     name_units: u64,
-    arguments: Option<(usize, usize)>,
-    arguments_units: Option<u64>,
-    path: Option<&'a str>,
+    arguments: Option<Printed>,
 }
 
 /// Characters of a user message that lists show.
@@ -251,7 +277,7 @@ const PREVIEW_CHARS: usize = 120;
 /// # Errors
 /// The first byte that is not JSON.
 pub(crate) fn scan_message(
-    walker: &mut Walker<'_>,
+    walker: &mut Walker<'_, Marked<'_>>,
     names: &mut impl Names,
     tokenizer: Tokenizer,
 ) -> Result<MessageScan, ScanError> {
@@ -264,6 +290,7 @@ pub(crate) fn scan_message(
     let (mut provider, mut model) = (None, None);
     let mut preview = None;
     let mut nested = None;
+    let (mut pruned_at, mut error_message) = (None, None);
     let mut facts = MessageFacts::empty(Role::Unknown);
     let whole = walker.clone();
     walker.peek();
@@ -284,7 +311,7 @@ pub(crate) fn scan_message(
                 match walker.peek() {
                     b'"' => {
                         let scan = walker.string()?;
-                        content_units = scan.units;
+                        content_units = walker.units(&scan);
                         preview = Some(walker.raw(&scan));
                     }
                     b'[' => walker.array(|walker| {
@@ -303,10 +330,12 @@ pub(crate) fn scan_message(
                                 content_units += block.name_units + arguments_units(walker, &block);
                                 let name = Str::Raw(block.name).into_text();
                                 let file = FileAction::of_tool(&name).and_then(|action| {
-                                    let path = Str::Raw(block.path?).into_text();
+                                    let path = Str::Raw(walker.raw(&block.arguments?.path?)).into_text();
                                     (!path.is_empty()).then(|| FileOp { action, path: path.as_ref().into() })
                                 });
                                 let (id, tool) = (names.name(&Str::Raw(block.id).text()), names.name(&name));
+                                // Mostly there is one call, and it is kept.
+                                calls.reserve_exact(1 + calls.len() / 2);
                                 calls.push(Call { id, tool, file });
                             }
                             _ => {}
@@ -321,19 +350,17 @@ pub(crate) fn scan_message(
             "toolCallId" => call_id = walker.string_or_skip()?.map_or("", |scan| walker.raw(&scan)),
             "toolName" => tool = walker.string_or_skip()?.map(|scan| walker.raw(&scan)),
             "isError" => facts.is_error = walker.is_true()?,
-            "prunedAt" => facts.pruned_at = walker.number()?,
+            "prunedAt" => pruned_at = walker.number()?,
             "excludeFromContext" => facts.is_excluded = walker.is_true()?,
             "provider" => provider = walker.string_or_skip()?.map(|scan| walker.raw(&scan)),
             "model" => model = walker.string_or_skip()?.map(|scan| walker.raw(&scan)),
-            "timestamp" => facts.timestamp = walker.number()?,
             "usage" => facts.usage = scan_usage(walker)?,
             "stopReason" => {
                 facts.stop_reason =
                     walker.string_or_skip()?.map(|scan| StopReason::from_wire(walker.raw(&scan)));
             }
             "errorMessage" => {
-                facts.error_message =
-                    walker.string_or_skip()?.map(|scan| Str::Raw(walker.raw(&scan)).text().as_ref().into());
+                error_message = walker.string_or_skip()?.map(|scan| walker.raw(&scan));
             }
             "nestedCalls" => nested = Some(walker.skip()?),
             _ => {
@@ -344,27 +371,44 @@ pub(crate) fn scan_message(
     })?;
     let end = walker.position();
     facts.role = Role::from_wire(&Str::Raw(role.unwrap_or("")).text());
-    facts.n_images = n_images;
-    facts.image_bytes = image_bytes;
+    if n_images > 0 {
+        facts.rare().n_images = n_images;
+        facts.rare().image_bytes = image_bytes;
+    }
+    if let Some(text) = error_message {
+        facts.rare().error_message = Some(Str::Raw(text).text().into());
+    }
+    if pruned_at.is_some() {
+        facts.rare().pruned_at = pruned_at;
+    }
     let mut estimate = from_units(content_units + u64::from(n_images) * IMAGE_UNITS);
     match facts.role {
-        Role::User => facts.preview = preview.map(preview_text),
+        Role::User => {
+            if let Some(preview) = preview {
+                facts.rare().preview = Some(preview_text(preview));
+            }
+        }
         Role::Assistant => {
-            facts.calls = calls.into_boxed_slice();
-            let decoded = |raw: &str| Str::Raw(raw).into_text().into_owned();
+            facts.calls = calls.into();
             if let (Some(provider), Some(model)) = (provider, model) {
-                facts.model = Some((names.name(&decoded(provider)), names.name(&decoded(model))));
+                facts.model =
+                    Some((names.name(&Str::Raw(provider).text()), names.name(&Str::Raw(model).text())));
             }
         }
         Role::ToolResult => {
             facts.answers = Some(names.name(&Str::Raw(call_id).text()));
             facts.tool = tool.map(|tool| names.name(&Str::Raw(tool).text()));
-            facts.pruned_tokens = facts.pruned_at.and(preview).and_then(tokens_in_notice);
+            if let Some(tokens) = pruned_at.and(preview).and_then(tokens_in_notice) {
+                facts.rare().pruned_tokens = Some(tokens);
+            }
             if let Some((start, end)) = nested {
-                facts.nested_files = nested_files(whole.slice(start, end));
+                let files = nested_files(whole.slice(start, end));
+                if !files.is_empty() {
+                    facts.rare().nested_files = files;
+                }
             }
         }
-        Role::System => facts.system = Some(whole.slice(start, end).into()),
+        Role::System => facts.rare().system = Some(whole.slice(start, end).into()),
         Role::Unknown => estimate = 0,
         Role::Developer
         | Role::BashExecution
@@ -382,10 +426,11 @@ pub(crate) fn scan_message(
         let value = Value::parse(whole.slice(start, end))?;
         estimate = tokenizer.message(&value);
         if facts.role == Role::FileMention {
-            facts.n_images = value
-                .get("files")
-                .map_or(0, |files| files.items().iter().filter(|file| file.get("image").is_some()).count())
-                as u32;
+            let files = value.get("files").map_or(&[][..], Value::items);
+            let n_images = files.iter().filter(|file| file.get("image").is_some()).count();
+            if n_images > 0 || facts.n_images > 0 {
+                facts.rare().n_images = n_images as u32;
+            }
         }
     }
     Ok(MessageScan { facts, estimate })
@@ -395,24 +440,20 @@ impl MessageFacts {
     pub(crate) fn empty(role: Role) -> MessageFacts {
         MessageFacts {
             role,
-            calls: Box::default(),
+            stop_reason: None,
+            is_error: false,
+            is_excluded: false,
             answers: None,
             tool: None,
-            is_error: false,
-            pruned_at: None,
-            pruned_tokens: None,
-            is_excluded: false,
             model: None,
-            stop_reason: None,
+            calls: Box::default(),
             usage: None,
-            error_message: None,
-            timestamp: None,
-            nested_files: Box::default(),
-            n_images: 0,
-            image_bytes: 0,
-            preview: None,
-            system: None,
+            rare: None,
         }
+    }
+
+    fn rare(&mut self) -> &mut RareFacts {
+        self.rare.get_or_insert_default()
     }
 
     /// Whether the message reaches the model, whatever an edit says.
@@ -426,21 +467,33 @@ impl MessageFacts {
     }
 }
 
+/// The start of a text on one line, from its escaped form.
 fn preview_text(raw: &str) -> Box<str> {
-    // Only the start is decoded; an escape cut in half at the border falls away with the rest.
+    // However much of it is blank, no more than this is looked at.
     let start = crate::text::take_units(raw, 6 * PREVIEW_CHARS as u64);
-    let text = Str::Raw(start).into_text();
-    text.split_whitespace()
-        .collect::<Vec<_>>()
-        .join(" ")
-        .chars()
-        .take(PREVIEW_CHARS)
-        .collect::<String>()
-        .into()
+    let mut preview = String::with_capacity(PREVIEW_CHARS);
+    let (mut n_chars, mut is_behind_blank) = (0, false);
+    for point in crate::text::code_points(start) {
+        let character = point.shown();
+        if character.is_whitespace() {
+            is_behind_blank = n_chars > 0;
+            continue;
+        }
+        for character in
+            [std::mem::take(&mut is_behind_blank).then_some(' '), Some(character)].into_iter().flatten()
+        {
+            if n_chars == PREVIEW_CHARS {
+                return preview.into();
+            }
+            preview.push(character);
+            n_chars += 1;
+        }
+    }
+    preview.into()
 }
 
 fn scan_block<'a>(
-    walker: &mut Walker<'a>,
+    walker: &mut Walker<'a, Marked<'_>>,
     preview: &mut Option<&'a str>,
 ) -> Result<BlockScan<'a>, ScanError> {
     let mut block = BlockScan::default();
@@ -450,35 +503,23 @@ fn scan_block<'a>(
             "type" => block.kind = walker.string_or_skip()?.map_or("", |scan| walker.raw(&scan)),
             "text" => {
                 let scan = walker.string_or_skip()?;
-                block.text_units = scan.map_or(0, |scan| scan.units);
+                block.text_units = scan.map_or(0, |scan| walker.units(&scan));
                 text = scan.map(|scan| walker.raw(&scan));
             }
-            "thinking" => block.thinking_units = walker.string_or_skip()?.map_or(0, |scan| scan.units),
+            "thinking" => {
+                block.thinking_units = walker.string_or_skip()?.map_or(0, |scan| walker.units(&scan));
+            }
             "data" => {
                 block.data_bytes = walker.string_or_skip()?.map_or(0, |scan| (scan.end - scan.start) as u64)
             }
             "id" => block.id = walker.string_or_skip()?.map_or("", |scan| walker.raw(&scan)),
             "name" => {
                 let scan = walker.string_or_skip()?;
-                block.name_units = scan.map_or(0, |scan| scan.units);
+                block.name_units = scan.map_or(0, |scan| walker.units(&scan));
                 block.name = scan.map_or("", |scan| walker.raw(&scan));
             }
             "arguments" => {
-                walker.peek();
-                let start = walker.position();
-                block.path = None;
-                let mut inside = walker.clone();
-                block.arguments_units = walker.stringified_units()?;
-                block.arguments = Some((start, walker.position()));
-                if inside.peek() == b'{' {
-                    inside.object(|walker, key| {
-                        if key == "path" {
-                            block.path = walker.string_or_skip()?.map(|scan| walker.raw(&scan));
-                            return Ok(());
-                        }
-                        walker.skip().map(|_| ())
-                    })?;
-                }
+                block.arguments = Some(walker.printed()?);
             }
             _ => {
                 walker.skip()?;
@@ -492,15 +533,16 @@ fn scan_block<'a>(
     Ok(block)
 }
 
-fn arguments_units(walker: &Walker<'_>, block: &BlockScan<'_>) -> u64 {
-    let Some((start, end)) = block.arguments else { return 0 };
-    block.arguments_units.unwrap_or_else(|| {
-        let value = Value::parse(walker.slice(start, end)).expect("the walker has been over it");
-        crate::text::units(&value.to_json())
-    })
+fn arguments_units(walker: &Walker<'_, Marked<'_>>, block: &BlockScan<'_>) -> u64 {
+    let Some(arguments) = block.arguments else { return 0 };
+    let raw = walker.slice(arguments.range.0, arguments.range.1);
+    if arguments.as_it_stands {
+        return crate::text::units(raw);
+    }
+    crate::text::units(&Value::parse(raw).expect("the walker has been over it").to_json())
 }
 
-fn scan_usage(walker: &mut Walker<'_>) -> Result<Option<Usage>, ScanError> {
+fn scan_usage(walker: &mut Walker<'_, Marked<'_>>) -> Result<Option<Usage>, ScanError> {
     if walker.peek() != b'{' {
         walker.skip()?;
         return Ok(None);
@@ -533,8 +575,8 @@ fn tokens_in_notice(notice: &str) -> Option<u64> {
     notice.strip_prefix(NOTICE_START)?.strip_suffix(NOTICE_END)?.parse().ok()
 }
 
-fn nested_files(json: &str) -> Box<[FileOp]> {
-    let Ok(value) = Value::parse(json) else { return Box::default() };
+fn nested_files(json: &str) -> Vec<FileOp> {
+    let Ok(value) = Value::parse(json) else { return Vec::new() };
     let file = |call: &Value<'_>| {
         let action = FileAction::of_tool(&call.text("name").or_else(|| call.text("toolName"))?)?;
         let arguments = call.get("arguments").or_else(|| call.get("args"))?;
@@ -557,107 +599,4 @@ pub(crate) fn calls_in(content: &Value<'_>, names: &mut impl Names) -> Box<[Call
             Call { id: names.name(&block.text("id").unwrap_or_default()), tool: names.name(&name), file }
         })
         .collect()
-}
-
-/// A part of a message that counts.
-pub enum Piece<'m, 'a> {
-    /// Text.
-    Text(&'m Str<'a>),
-    /// A value that counts as its JSON.
-    Json(&'m Value<'a>),
-    /// An image.
-    Image,
-}
-
-/// Hands out what a message (or the replaced content of one) holds: the parts that cost tokens, by spec 3.2.
-pub fn pieces<'m, 'a>(message: &'m Value<'a>, take: &mut dyn FnMut(Piece<'m, 'a>)) {
-    let role = message.text("role").map_or(Role::Unknown, |role| Role::from_wire(&role));
-    let fields: &[&str] = match role {
-        Role::User
-        | Role::Developer
-        | Role::Assistant
-        | Role::ToolResult
-        | Role::Custom
-        | Role::FileMention => &[],
-        Role::System => &["content"],
-        Role::BashExecution | Role::PythonExecution if is_excluded(message) => &[],
-        Role::BashExecution => &["command", "output"],
-        Role::PythonExecution => &["code", "output"],
-        Role::BranchSummary | Role::CompactionSummary => &["summary"],
-        Role::Unknown => &[],
-    };
-    for name in fields {
-        if let Some(Value::String(text)) = message.get(name) {
-            take(Piece::Text(text));
-        }
-    }
-    match role {
-        Role::User | Role::Developer | Role::Assistant | Role::ToolResult | Role::Custom => {
-            if let Some(content) = message.get("content") {
-                content_pieces(content, take);
-            }
-        }
-        Role::System => {
-            for (_, section) in message
-                .get("sections")
-                .and_then(Value::as_object)
-                .into_iter()
-                .flat_map(|object| object.iter())
-            {
-                if let Value::String(text) = section {
-                    take(Piece::Text(text));
-                }
-            }
-            if let Some(tools) = message.get("toolsAdded") {
-                take(Piece::Json(tools));
-            }
-        }
-        Role::FileMention => {
-            for file in message.get("files").map_or(&[][..], Value::items) {
-                if let Some(Value::String(text)) = file.get("content") {
-                    take(Piece::Text(text));
-                }
-                if file.get("image").is_some() {
-                    take(Piece::Image);
-                }
-            }
-        }
-        Role::BashExecution
-        | Role::PythonExecution
-        | Role::BranchSummary
-        | Role::CompactionSummary
-        | Role::Unknown => {}
-    }
-}
-
-/// Whether the user kept an execution from the model.
-pub fn is_excluded(message: &Value<'_>) -> bool {
-    message.get("excludeFromContext").and_then(Value::as_bool) == Some(true)
-}
-
-/// Hands out what a content value (a string or an array of blocks) holds.
-pub fn content_pieces<'m, 'a>(content: &'m Value<'a>, take: &mut dyn FnMut(Piece<'m, 'a>)) {
-    if let Value::String(text) = content {
-        take(Piece::Text(text));
-    }
-    for block in content.items() {
-        let text = match block.text("type").as_deref() {
-            Some("text") => block.get("text"),
-            Some("thinking") => block.get("thinking"),
-            Some("image") => {
-                take(Piece::Image);
-                None
-            }
-            Some("toolCall") => {
-                if let Some(arguments) = block.get("arguments") {
-                    take(Piece::Json(arguments));
-                }
-                block.get("name")
-            }
-            _ => None,
-        };
-        if let Some(Value::String(text)) = text {
-            take(Piece::Text(text));
-        }
-    }
 }

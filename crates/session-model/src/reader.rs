@@ -5,11 +5,14 @@ use crate::entry::{
     CompactionFacts, ContextEditFacts, Entry, EntryKind, EntryNo, Facts, Header, NameNo, Parent, SummaryFacts,
 };
 use crate::error::{NotASession, Problem, ProblemKind, RecordError};
-use crate::message::{MessageScan, Names, Role, calls_in, content_pieces, scan_message};
+use crate::marks::Marks;
+use crate::message::{MessageScan, Names, Role, calls_in, scan_message};
 use crate::migrate;
-use crate::record::{LineReader, RecordSink, Span};
-use crate::scan::{ScanError, Walker};
-use crate::session::{NameSet, Session};
+use crate::names::NameSet;
+use crate::pieces::content_pieces;
+use crate::record::{Line, LineReader, RecordSink, Span};
+use crate::scan::ScanError;
+use crate::session::Session;
 use crate::text::Str;
 use crate::time::parse_iso;
 use crate::tokens::Tokenizer;
@@ -48,11 +51,7 @@ struct RecordReader {
 
 impl Names for NameSet {
     fn name(&mut self, text: &str) -> NameNo {
-        let index = match self.get_index_of(text) {
-            Some(index) => index,
-            None => self.insert_full(text.into()).0,
-        };
-        NameNo(index as u32)
+        self.insert(text)
     }
 }
 
@@ -113,7 +112,7 @@ pub(crate) fn continued(session: &Session, records: &[&str]) -> Result<Session, 
         };
         let unreadable =
             |error: ScanError| RecordError { line, reason: format!("no JSON at byte {}", error.at) };
-        reader.record(record, 0, false, &span).map_err(unreadable)?;
+        reader.record(Line::new(record, &Marks::of(record)), 0, false, &span).map_err(unreadable)?;
         offset += record.len() as u64 + 1;
     }
     let (mut continued, _) = reader
@@ -137,12 +136,13 @@ struct Top<'a> {
 impl RecordSink for RecordReader {
     fn record(
         &mut self,
-        text: &str,
+        line: Line<'_>,
         at: usize,
         recovered: bool,
         locate: &dyn Fn(usize, usize) -> Span,
     ) -> Result<usize, ScanError> {
-        let mut walker = Walker::starting_at(text, at);
+        let text = line.text;
+        let mut walker = line.walker(at);
         let mut top = Top::default();
         walker.object(|walker, key| {
             match key {
@@ -282,7 +282,7 @@ impl RecordReader {
         let kind = EntryKind::from_wire(kind_name);
         let number = self.entries.len() as EntryNo;
         let (id, parent) = if version < 2 {
-            let id = migrate::made_id(number, record, |id| self.names.contains(id));
+            let id = migrate::made_id(number, record, |id| self.names.number(id).is_some());
             let parent = number.checked_sub(1).map(|before| self.entries[before as usize].id);
             (self.names.name(&id), parent)
         } else {
@@ -359,7 +359,10 @@ impl RecordReader {
                     omits: replacement.is_none_or(Value::is_null),
                     calls: content.map_or(Box::default(), |content| calls_in(content, &mut self.names)),
                 };
-                (Facts::ContextEdit(facts), content.map_or(0, |content| self.content_estimate(content)))
+                (
+                    Facts::ContextEdit(Box::new(facts)),
+                    content.map_or(0, |content| self.content_estimate(content)),
+                )
             }
             EntryKind::ModelChange
             | EntryKind::ThinkingLevelChange

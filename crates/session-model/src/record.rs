@@ -1,11 +1,11 @@
 //! Bytes → lines → records: splits on LF, finds several records on one line, and the next whole one behind a torn one (spec 1.1).
 
-use std::borrow::Cow;
-
-use memchr::memchr;
+use memchr::{memchr, memrchr};
 
 use crate::error::{Problem, ProblemKind};
-use crate::scan::{ScanError, next_object};
+use crate::marks::Marks;
+use crate::scan::{ScanError, Walker, next_object};
+use crate::strings::Marked;
 
 /// Where a record stands in its file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -18,16 +18,39 @@ pub struct Span {
     pub len: u64,
 }
 
+/// A line of text with its marks.
+#[derive(Clone, Copy, Debug)]
+pub struct Line<'a> {
+    /// The line, without its end.
+    pub text: &'a str,
+    /// Marks of the line, or of a text that it is a part of.
+    marks: &'a Marks,
+    /// Where the line starts in that text.
+    base: usize,
+}
+
+impl<'a> Line<'a> {
+    /// A line that is all of the text that was marked.
+    pub fn new(text: &'a str, marks: &'a Marks) -> Self {
+        Line { text, marks, base: 0 }
+    }
+
+    /// Walks over the line from byte `at` on.
+    pub fn walker(&self, at: usize) -> Walker<'a, Marked<'a>> {
+        Walker::marked(self.text, at, self.marks, self.base)
+    }
+}
+
 /// Takes the records of a file, one after the other.
 pub trait RecordSink {
-    /// Reads one object of `text` from byte `at` on and returns the offset behind it. With `recovered`, only an object that
-    /// can be an entry is taken. `locate` turns offsets of `text` into the place in the file.
+    /// Reads one object of `line` from byte `at` on and returns the offset behind it. With `recovered`, only an object that
+    /// can be an entry is taken. `locate` turns offsets of the line into the place in the file.
     ///
     /// # Errors
     /// Where the object stops being one.
     fn record(
         &mut self,
-        text: &str,
+        line: Line<'_>,
         at: usize,
         recovered: bool,
         locate: &dyn Fn(usize, usize) -> Span,
@@ -46,30 +69,81 @@ pub struct LineReader {
     offset: u64,
     /// Lines that are finished.
     n_lines: u64,
+    marks: Marks,
 }
+
+/// How many bytes of whole lines are marked at once: they and their marks shall stay in the nearest caches until they are walked.
+const REGION: usize = 128 << 10;
+
+/// Bytes that are kept for the next long line.
+const KEPT: usize = 1 << 20;
 
 impl LineReader {
     /// Takes the next chunk of the file.
     pub fn push(&mut self, chunk: &[u8], sink: &mut impl RecordSink) {
         let mut rest = chunk;
-        while let Some(end) = memchr(b'\n', rest) {
-            self.n_lines += 1;
-            if self.carry.is_empty() {
-                read_line(&rest[..end], self.n_lines, self.offset, false, sink);
-            } else {
-                self.carry.extend_from_slice(&rest[..end]);
-                let carry = std::mem::take(&mut self.carry);
-                read_line(&carry, self.n_lines, self.offset + end as u64 - carry.len() as u64, false, sink);
-                self.carry = carry;
-                self.carry.clear();
-                // One huge line must not be paid for until the end.
-                self.carry.shrink_to(1 << 20);
-            }
-            self.offset += end as u64 + 1;
+        if !self.carry.is_empty() {
+            let Some(end) = memchr(b'\n', rest) else { return self.carry(rest) };
+            self.carry(&rest[..=end]);
             rest = &rest[end + 1..];
+            let mut carry = std::mem::take(&mut self.carry);
+            self.region(&carry, self.offset - carry.len() as u64, sink);
+            carry.clear();
+            // One huge line must not be paid for until the end.
+            carry.shrink_to(KEPT);
+            self.marks.shrink(KEPT);
+            self.carry = carry;
         }
-        self.carry.extend_from_slice(rest);
-        self.offset += rest.len() as u64;
+        while !rest.is_empty() {
+            let last = match memrchr(b'\n', &rest[..rest.len().min(REGION)]) {
+                Some(last) => last,
+                None => match memchr(b'\n', rest) {
+                    Some(end) => end,
+                    None => return self.carry(rest),
+                },
+            };
+            let (region, behind) = rest.split_at(last + 1);
+            self.region(region, self.offset, sink);
+            self.offset += region.len() as u64;
+            rest = behind;
+        }
+    }
+
+    fn carry(&mut self, bytes: &[u8]) {
+        self.carry.extend_from_slice(bytes);
+        self.offset += bytes.len() as u64;
+    }
+
+    /// Takes whole lines that start at `offset` of the file; the last byte is an LF.
+    fn region(&mut self, region: &[u8], offset: u64, sink: &mut impl RecordSink) {
+        let mut start = 0;
+        if let Ok(text) = simdutf8::basic::from_utf8(region) {
+            self.marks.take(text);
+            for &end in self.marks.line_ends() {
+                self.n_lines += 1;
+                let place = Place { line: self.n_lines, offset: offset + start as u64, is_last: false };
+                read_line(Line { text: &text[start..end], marks: &self.marks, base: start }, place, sink);
+                start = end + 1;
+            }
+            return;
+        }
+        for end in memchr::memchr_iter(b'\n', region) {
+            self.n_lines += 1;
+            let place = Place { line: self.n_lines, offset: offset + start as u64, is_last: false };
+            self.lone_line(&region[start..end], place, sink);
+            start = end + 1;
+        }
+    }
+
+    /// Takes a line that is in no text of several lines.
+    fn lone_line(&mut self, bytes: &[u8], place: Place, sink: &mut impl RecordSink) {
+        match simdutf8::basic::from_utf8(bytes) {
+            Ok(text) => {
+                self.marks.take(text);
+                read_line(Line::new(text, &self.marks), place, sink);
+            }
+            Err(_) => self.lossy_line(bytes, place, sink),
+        }
     }
 
     /// Takes what stands behind the last LF.
@@ -77,7 +151,8 @@ impl LineReader {
         if !self.carry.is_empty() {
             let carry = std::mem::take(&mut self.carry);
             self.n_lines += 1;
-            read_line(&carry, self.n_lines, self.offset - carry.len() as u64, true, sink);
+            let place = Place { line: self.n_lines, offset: self.offset - carry.len() as u64, is_last: true };
+            self.lone_line(&carry, place, sink);
         }
     }
 
@@ -96,26 +171,59 @@ impl LineReader {
 /// candidates in practice; a hostile one must not cost the square of its length.
 const SEARCH_FACTOR: usize = 16;
 
-fn read_line(bytes: &[u8], line: u64, offset: u64, last: bool, sink: &mut impl RecordSink) {
-    const BOM: &[u8] = b"\xEF\xBB\xBF";
-    let (bytes, offset) = match bytes.strip_prefix(BOM) {
-        Some(rest) if line == 1 => (rest, offset + BOM.len() as u64),
-        _ => (bytes, offset),
-    };
-    let problem = |kind, at: u64| Problem { kind, line, offset: offset + at, entry: None, unreachable: 0 };
-    let text: Cow<'_, str> = match simdutf8::basic::from_utf8(bytes) {
-        Ok(text) => Cow::Borrowed(text),
-        Err(_) => {
-            let at = std::str::from_utf8(bytes).map_or_else(|error| error.valid_up_to(), str::len);
-            sink.problem(problem(ProblemKind::InvalidUtf8, at as u64));
-            String::from_utf8_lossy(bytes)
-        }
-    };
-    let is_lossy = matches!(text, Cow::Owned(_));
-    let place = |at: usize| if is_lossy { original_offset(bytes, at) } else { at };
+/// Where a line stands in its file.
+#[derive(Clone, Copy)]
+struct Place {
+    /// Its number, from 1.
+    line: u64,
+    /// Offset of its first byte.
+    offset: u64,
+    /// Whether no LF ends it.
+    is_last: bool,
+}
+
+const BOM: &str = "\u{FEFF}";
+
+impl LineReader {
+    /// Takes a line with bytes that are no UTF-8: they are read as U+FFFD, and places are found again in the bytes.
+    fn lossy_line(&mut self, bytes: &[u8], place: Place, sink: &mut impl RecordSink) {
+        let has_bom = place.line == 1 && bytes.starts_with(BOM.as_bytes());
+        let (bytes, offset) = match has_bom {
+            true => (&bytes[BOM.len()..], place.offset + BOM.len() as u64),
+            false => (bytes, place.offset),
+        };
+        let at = std::str::from_utf8(bytes).map_or_else(|error| error.valid_up_to(), str::len) as u64;
+        let kind = ProblemKind::InvalidUtf8;
+        sink.problem(Problem { kind, line: place.line, offset: offset + at, entry: None, unreachable: 0 });
+        let text = String::from_utf8_lossy(bytes);
+        self.marks.take(&text);
+        let original = |at: usize| original_offset(bytes, at);
+        read_records(Line::new(&text, &self.marks), Place { offset, ..place }, &original, sink);
+    }
+}
+
+fn read_line(line: Line<'_>, place: Place, sink: &mut impl RecordSink) {
+    let n_passed = if place.line == 1 && line.text.starts_with(BOM) { BOM.len() } else { 0 };
+    let line = Line { text: &line.text[n_passed..], base: line.base + n_passed, ..line };
+    let place = Place { offset: place.offset + n_passed as u64, ..place };
+    read_records(line, place, &|at| at, sink);
+}
+
+/// Takes the records of a line; `original` turns offsets of its text into those of its bytes.
+#[inline]
+fn read_records(
+    line: Line<'_>,
+    place: Place,
+    original: &impl Fn(usize) -> usize,
+    sink: &mut impl RecordSink,
+) {
+    let Place { line: number, offset, is_last } = place;
+    let text = line.text;
+    let problem =
+        |kind, at: u64| Problem { kind, line: number, offset: offset + at, entry: None, unreachable: 0 };
     let locate = |start: usize, end: usize| {
-        let (start, end) = (place(start), place(end));
-        Span { line, offset: offset + start as u64, len: (end - start) as u64 }
+        let (start, end) = (original(start), original(end));
+        Span { line: number, offset: offset + start as u64, len: (end - start) as u64 }
     };
 
     let mut at = 0;
@@ -129,10 +237,10 @@ fn read_line(bytes: &[u8], line: u64, offset: u64, last: bool, sink: &mut impl R
         }
         if n_records > 0 && !glued {
             glued = true;
-            sink.problem(problem(ProblemKind::GluedRecords, place(at) as u64));
+            sink.problem(problem(ProblemKind::GluedRecords, original(at) as u64));
         }
         let failure = if text.as_bytes()[at] == b'{' {
-            match sink.record(&text, at, false, &locate) {
+            match sink.record(line, at, false, &locate) {
                 Ok(end) => {
                     n_records += 1;
                     at = end;
@@ -149,7 +257,7 @@ fn read_line(bytes: &[u8], line: u64, offset: u64, last: bool, sink: &mut impl R
         let found = loop {
             let Some(next) = next_object(text.as_bytes(), candidate + 1) else { break None };
             candidate = next;
-            match sink.record(&text, candidate, true, &locate) {
+            match sink.record(line, candidate, true, &locate) {
                 Ok(end) => break Some(end),
                 Err(error) => {
                     let cost = error.at.saturating_sub(candidate) + 1;
@@ -163,12 +271,12 @@ fn read_line(bytes: &[u8], line: u64, offset: u64, last: bool, sink: &mut impl R
         let kind = match found {
             _ if text[torn..].starts_with('\0') => ProblemKind::NulRun,
             Some(_) => ProblemKind::TornRecord,
-            None if last && failure.at >= text.len() && text.as_bytes()[torn] == b'{' => {
+            None if is_last && failure.at >= text.len() && text.as_bytes()[torn] == b'{' => {
                 ProblemKind::TornTail
             }
             None => ProblemKind::Junk,
         };
-        sink.problem(problem(kind, place(torn) as u64));
+        sink.problem(problem(kind, original(torn) as u64));
         match found {
             Some(end) => {
                 n_records += 1;
@@ -205,7 +313,6 @@ pub(crate) fn original_offset(bytes: &[u8], lossy: usize) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scan::Walker;
 
     #[derive(Default)]
     struct Seen(Vec<String>);
@@ -213,12 +320,12 @@ mod tests {
     impl RecordSink for Seen {
         fn record(
             &mut self,
-            text: &str,
+            line: Line<'_>,
             at: usize,
             recovered: bool,
             locate: &dyn Fn(usize, usize) -> Span,
         ) -> Result<usize, ScanError> {
-            let mut walker = Walker::starting_at(text, at);
+            let (text, mut walker) = (line.text, line.walker(at));
             let (start, end) = walker.skip()?;
             if recovered && !text[start..end].contains("\"type\"") {
                 return Err(ScanError { at: end });

@@ -6,12 +6,11 @@ use crate::branch::Branch;
 use crate::dialect::Dialect;
 use crate::entry::{Entry, EntryKind, EntryNo, Facts, Header, NameNo, Parent};
 use crate::error::{NotASession, Problem, RecordError};
+use crate::names::NameSet;
 use crate::reader::SessionReader;
 use crate::record::Span;
 use crate::tokens::Tokenizer;
 use crate::value::Value;
-
-pub(crate) type NameSet = indexmap::IndexSet<Box<str>, foldhash::fast::RandomState>;
 
 /// A session file, read.
 #[derive(Clone, Debug)]
@@ -83,12 +82,12 @@ impl Session {
 
     /// The text of a name.
     pub fn name(&self, name: NameNo) -> &str {
-        self.names.get_index(name.0 as usize).map_or("", |text| text)
+        self.names.text(name.0)
     }
 
     /// The number of a name, if the session has it.
     pub fn name_no(&self, text: &str) -> Option<NameNo> {
-        self.names.get_index_of(text).map(|index| NameNo(index as u32))
+        self.names.number(text).map(NameNo)
     }
 
     /// The entry with this number.

@@ -1,7 +1,19 @@
 //! JSON strings as they stand in a file: measured without decoding, decoded without loss, spelled as JavaScript spells them.
 
 use std::borrow::Cow;
+use std::cell::RefCell;
 use std::fmt::Write as _;
+
+use crate::marks::Marks;
+use crate::printed::is_printed_escape;
+
+thread_local! {
+    /// For measuring strings that are no part of a marked text.
+    static MARKS: RefCell<Marks> = RefCell::default();
+}
+
+/// Strings are marked from this length on; the marks of shorter ones cost more than they save.
+const MARKED: usize = 64;
 
 /// A string of a JSON value: either the characters between the quotes as the file has them, or text that was made in memory.
 #[derive(Clone, Debug)]
@@ -32,7 +44,14 @@ impl<'a> Str<'a> {
     /// Length in UTF-16 units, as JavaScript's `length` says it: a lone surrogate counts one.
     pub fn units(&self) -> u64 {
         match self {
-            Str::Raw(raw) => code_points(raw).map(CodePoint::units).sum(),
+            Str::Raw(raw) if raw.len() < MARKED => code_points(raw).map(CodePoint::units).sum(),
+            Str::Raw(raw) => MARKS.with_borrow_mut(|marks| {
+                marks.take(raw);
+                let units = marks.units(0, raw.len());
+                // One huge string must not be paid for until the end.
+                marks.shrink(1 << 20);
+                units
+            }),
             Str::Text(text) => units(text),
         }
     }
@@ -107,6 +126,14 @@ pub enum CodePoint {
 }
 
 impl CodePoint {
+    /// The character; U+FFFD for a lone surrogate.
+    pub(crate) fn shown(self) -> char {
+        match self {
+            CodePoint::Char(character) => character,
+            CodePoint::Lone(_) => char::REPLACEMENT_CHARACTER,
+        }
+    }
+
     fn units(self) -> u64 {
         match self {
             CodePoint::Char(character) => character.len_utf16() as u64,
@@ -161,39 +188,77 @@ fn hex4(text: &str) -> u16 {
 
 /// Plain text of an escaped string; a lone surrogate becomes U+FFFD.
 pub fn decode(raw: &str) -> Cow<'_, str> {
+    // Names are decoded by the hundred thousand: the search for long texts would be most of the work.
+    if raw.len() <= 32 && !raw.as_bytes().contains(&b'\\') {
+        return Cow::Borrowed(raw);
+    }
     let Some(first) = memchr::memchr(b'\\', raw.as_bytes()) else { return Cow::Borrowed(raw) };
-    let mut text = String::with_capacity(raw.len());
-    text.push_str(&raw[..first]);
-    let mut rest = &raw[first..];
-    while !rest.is_empty() {
-        // Between two escapes whole stretches are copied; `\u` goes the careful way, for it may take its neighbour with it.
-        let plain = memchr::memchr(b'\\', rest.as_bytes()).unwrap_or(rest.len());
-        text.push_str(&rest[..plain]);
-        rest = &rest[plain..];
-        let Some(&escape) = rest.as_bytes().get(1) else { break };
+    let mut text = Vec::with_capacity(raw.len());
+    text.extend_from_slice(&raw.as_bytes()[..first]);
+    append_decoded(raw, first, &mut text);
+    // Every piece is whole characters of `raw` or those that an escape stands for.
+    Cow::Owned(
+        String::from_utf8(text)
+            .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned()),
+    )
+}
+
+/// Appends what the escapes of `raw` stand for and what is between them, from byte `at` on.
+fn append_decoded(raw: &str, mut at: usize, text: &mut Vec<u8>) {
+    let bytes = raw.as_bytes();
+    while at < bytes.len() {
+        // A step of 32 bytes is copied whole and then cut at the backslash: escapes are mostly nearer to each other than a
+        // search and a copy of the right length are worth.
+        let plain = match bytes[at..].first_chunk::<32>() {
+            Some(step) => {
+                let plain = first_backslash(step);
+                let end = text.len() + plain;
+                text.extend_from_slice(step);
+                text.truncate(end);
+                plain
+            }
+            None => {
+                let rest = &bytes[at..];
+                let plain = rest.iter().position(|byte| *byte == b'\\').unwrap_or(rest.len());
+                text.extend_from_slice(&rest[..plain]);
+                plain
+            }
+        };
+        at += plain;
+        if bytes.get(at) != Some(&b'\\') {
+            continue;
+        }
+        let Some(&escape) = bytes.get(at + 1) else { return };
+        // `\u` goes the careful way, for it may take its neighbour with it.
         let simple = match escape {
-            b'n' => '\n',
-            b'"' => '"',
-            b'\\' => '\\',
-            b't' => '\t',
-            b'r' => '\r',
-            b'/' => '/',
-            b'b' => '\u{8}',
-            b'f' => '\u{c}',
+            b'n' => b'\n',
+            b'"' | b'\\' | b'/' => escape,
+            b't' => b'\t',
+            b'r' => b'\r',
+            b'b' => 8,
+            b'f' => 12,
             _ => {
-                let stretch = unicode_escapes(rest);
-                text.extend(code_points(&rest[..stretch]).map(|point| match point {
-                    CodePoint::Char(character) => character,
-                    CodePoint::Lone(_) => '\u{FFFD}',
-                }));
-                rest = &rest[stretch..];
+                let stretch = unicode_escapes(&raw[at..]);
+                for point in code_points(&raw[at..at + stretch]) {
+                    text.extend_from_slice(point.shown().encode_utf8(&mut [0; 4]).as_bytes());
+                }
+                at += stretch;
                 continue;
             }
         };
         text.push(simple);
-        rest = &rest[2..];
+        at += 2;
     }
-    Cow::Owned(text)
+}
+
+/// Bytes before the first backslash.
+#[inline]
+fn first_backslash(step: &[u8; 32]) -> usize {
+    use fearless_simd::{Level, dispatch, prelude::*, u8x32};
+    let mask = dispatch!(Level::baseline(), simd => {
+        u8x32::from_slice(simd, step).simd_eq(b'\\').to_bitmask()
+    });
+    (mask.trailing_zeros() as usize).min(32)
 }
 
 /// Length in bytes of the run of `\uXXXX` that `rest` starts with.
@@ -207,19 +272,27 @@ fn unicode_escapes(rest: &str) -> usize {
 
 /// Length of plain text in UTF-16 units.
 pub fn units(text: &str) -> u64 {
-    let bytes = text.as_bytes();
-    let (mut continuation, mut four) = (0u64, 0u64);
-    for &byte in bytes {
-        continuation += u64::from(byte & 0xC0 == 0x80);
-        four += u64::from(byte >= 0xF0);
+    if text.is_ascii() {
+        return text.len() as u64;
     }
-    bytes.len() as u64 - continuation + four
+    // Sums of bytes are counted in lanes as narrow as the bytes, for as long as they cannot overflow.
+    let surplus = |bytes: &[u8]| -> i64 {
+        let continuation = bytes.iter().map(|byte| u8::from(byte & 0xC0 == 0x80)).sum::<u8>();
+        let four = bytes.iter().map(|byte| u8::from(*byte >= 0xF0)).sum::<u8>();
+        i64::from(continuation) - i64::from(four)
+    };
+    let surplus: i64 = text.as_bytes().chunks(192).map(surplus).sum();
+    text.len() as u64 - surplus as u64
 }
 
 /// The longest start of `text` with at most `limit` UTF-16 units; never half of a surrogate pair (spec D18).
 pub fn take_units(text: &str, limit: u64) -> &str {
     if text.len() as u64 <= limit {
         return text;
+    }
+    // Of plain text a byte is a unit.
+    if let Some(start) = text.get(..limit as usize).filter(|start| start.is_ascii()) {
+        return start;
     }
     let mut seen = 0;
     for (at, character) in text.char_indices() {
@@ -243,15 +316,16 @@ pub fn take_last_units(text: &str, limit: u64) -> &str {
     text
 }
 
-/// Whether the escaped string is already what `JSON.stringify` would print: no `\/` and no `\u`.
+/// Whether the escaped string is surely what `JSON.stringify` would print already.
 fn is_canonical(raw: &str) -> bool {
     let bytes = raw.as_bytes();
     let mut at = 0;
     while let Some(found) = memchr::memchr(b'\\', &bytes[at..]) {
-        match bytes.get(at + found + 1) {
-            Some(b'/' | b'u') => return false,
-            _ => at += found + 2,
+        at += found + 1;
+        if matches!(bytes.get(at), Some(b'/' | b'u')) && !is_printed_escape(&bytes[at..]) {
+            return false;
         }
+        at += 1;
     }
     // U+007F and the like are printed as they are, so only the escapes matter.
     true
@@ -345,6 +419,8 @@ pub fn index_key(key: &str) -> Option<u32> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[track_caller]
@@ -408,5 +484,26 @@ mod tests {
         assert_eq!(index_key("0"), Some(0));
         assert_eq!(index_key("4294967294"), Some(4_294_967_294));
         assert_eq!(["", "01", "-1", "4294967295", "1.0"].map(index_key), [None; 5]);
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(4000))]
+
+        #[test]
+        fn long_strings_are_read_as_one_character_after_the_other(
+            raw in r#"([a-z é日😀]{0,45}(\\["\\/bfnrt]|\\u[0d][08-9][0-2][0-9a-f]|\\ud8[0-9a-f]{2}\\udc[0-9a-f]{2}){0,3}){0,9}"#
+        ) {
+            let text: String = code_points(&raw).map(CodePoint::shown).collect();
+            let n_units: u64 = code_points(&raw).map(CodePoint::units).sum();
+            prop_assert_eq!(decode(&raw), text.clone());
+            prop_assert_eq!(Str::Raw(&raw).units(), n_units);
+            prop_assert_eq!(units(&text), text.encode_utf16().count() as u64);
+            let mut respelled = String::from('"');
+            code_points(&raw).for_each(|point| write_escaped(point, &mut respelled));
+            respelled.push('"');
+            let mut printed = String::new();
+            Str::Raw(&raw).write_json(&mut printed);
+            prop_assert_eq!(printed, respelled);
+        }
     }
 }

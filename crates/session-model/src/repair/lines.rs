@@ -9,7 +9,7 @@ use crate::edit::{FieldChange, change_bytes};
 use crate::entry::Stamp;
 use crate::error::{NotASession, Problem};
 use crate::reader::TITLE_SLOT_BYTES;
-use crate::record::{LineReader, RecordSink, Span};
+use crate::record::{Line, LineReader, RecordSink, Span};
 use crate::scan::{ScanError, Walker};
 use crate::text::Str;
 use crate::value::Value;
@@ -45,12 +45,12 @@ struct List(Vec<Listed>);
 impl RecordSink for List {
     fn record(
         &mut self,
-        text: &str,
+        line: Line<'_>,
         at: usize,
         recovered: bool,
         locate: &dyn Fn(usize, usize) -> Span,
     ) -> Result<usize, ScanError> {
-        let mut walker = Walker::starting_at(text, at);
+        let mut walker = line.walker(at);
         let (mut kind, mut has_id, mut has_time, mut has_parent) = (None, false, false, false);
         walker.object(|walker, key| {
             match key {

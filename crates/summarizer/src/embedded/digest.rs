@@ -249,8 +249,8 @@ impl Digest {
         let failed = message.get("isError").and_then(Value::as_bool) == Some(true);
         if call.is_command {
             let said = if failed { error_line(&text) } else { commit_line(&call.about, &text) };
-            self.failures.retain(|failure| failure.about != call.about);
-            self.commands.retain(|command| command.line != call.about);
+            // The same command again, however its output is passed on, replaces what came of it before.
+            self.commands.retain(|command| base(&command.line) != base(&call.about));
             self.commands.push(Command { line: call.about, failed, said });
         } else if failed {
             let said = error_line(&text).unwrap_or_default();
@@ -283,16 +283,37 @@ fn short(text: impl AsRef<str>) -> String {
     }
 }
 
+/// A command without what is done to its output.
+fn base(line: &str) -> &str {
+    let end = [" 2>", " |", " >", ";", " &&"].iter().filter_map(|mark| line.find(mark)).min();
+    line[..end.unwrap_or(line.len())].trim()
+}
+
 /// The line of an output that says what is wrong.
 fn error_line(text: &str) -> Option<String> {
-    const WORDS: [&str; 9] =
-        ["error", "failed", "failure", "not found", "no such", "cannot", "denied", "panicked", "exception"];
-    let lines = || text.lines().map(str::trim).filter(|line| !line.is_empty());
-    let telling = lines().find(|line| {
-        let low = line.to_lowercase();
-        WORDS.iter().any(|word| low.contains(word))
-    });
-    telling.or_else(|| lines().last()).map(short)
+    const WORDS: [&[&str]; 2] = [
+        &[
+            "error",
+            "panicked",
+            "assertion",
+            "not found",
+            "no such",
+            "cannot",
+            "denied",
+            "exception",
+            "fatal",
+            "undefined",
+        ],
+        &["failed", "failure", "warning", "unexpected"],
+    ];
+    let lines = || text.lines().map(str::trim).filter(|line| line.len() > 10);
+    let telling = |words: &[&str]| {
+        lines().find(|line| {
+            let low = line.to_lowercase();
+            words.iter().any(|word| low.contains(word))
+        })
+    };
+    WORDS.iter().find_map(|words| telling(words)).or_else(|| lines().next_back()).map(short)
 }
 
 /// What git says of a commit: `[branch hash] message`.

@@ -41,9 +41,9 @@ fn ranked<'d>(digest: &'d Digest, known: &str, kept: &dyn Fn(&str) -> bool) -> V
     let last = digest.n_messages.max(1) as f64;
     let score = |fact: &str, weight: &Weight| {
         let recency = f64::from(weight.last) / last;
-        let often = 3.0 * f64::from(weight.written) + f64::from(weight.read);
+        let often = 2.0 * f64::from(weight.written) + f64::from(weight.read);
         let cost = fact.len() as f64 / 4.0 + 0.5;
-        often * (0.6 + recency) / cost.sqrt()
+        often * (0.6 + recency) / cost
     };
     let mut candidates: Vec<Candidate<'d>> = digest
         .facts

@@ -279,7 +279,7 @@ fn goal(heading: &'static str, digest: &Digest, weight: u64) -> Section {
             goal.lines.push(section::Line { text: request.clone(), rank: STANDING });
         } else {
             let first =
-                sentences(request).first().map_or_else(|| request.lines().next().unwrap_or(""), |it| it);
+                sentences(request).first().copied().unwrap_or_else(|| request.lines().next().unwrap_or(""));
             let rank = if at == 0 { STANDING / 4 } else { at as u32 };
             goal.add(take_units(first, 240), rank);
         }

@@ -124,7 +124,7 @@ fn expand(line: &str, folders: &mut Vec<(usize, String)>, out: &mut Vec<String>)
             );
             folders.push((depth, path));
         }
-        Some((label, facts)) if matches!(label, "Files" | "Names" | "Values") => {
+        Some(("Files" | "Names" | "Values", facts)) => {
             out.extend(facts.split(',').map(|fact| fact.trim().to_owned()).filter(|fact| !fact.is_empty()));
         }
         _ if !text.is_empty() => out.push(format!("{base}{text}")),
