@@ -470,7 +470,7 @@ impl MessageFacts {
 /// The start of a text on one line, from its escaped form.
 fn preview_text(raw: &str) -> Box<str> {
     // However much of it is blank, no more than this is looked at.
-    let start = crate::text::take_units(raw, 6 * PREVIEW_CHARS as u64);
+    let start = &raw[..raw.floor_char_boundary(6 * PREVIEW_CHARS)];
     let mut preview = String::with_capacity(PREVIEW_CHARS);
     let (mut n_chars, mut is_behind_blank) = (0, false);
     for point in crate::text::code_points(start) {

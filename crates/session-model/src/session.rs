@@ -64,10 +64,9 @@ pub struct Fetched<'b>(pub &'b [(Span, &'b [u8])]);
 impl Records for Fetched<'_> {
     fn text(&self, span: Span) -> Result<Cow<'_, str>, RecordError> {
         let found = self.0.iter().find(|(fetched, _)| *fetched == span);
-        found.map(|(_, bytes)| lossy(bytes)).ok_or_else(|| RecordError {
-            line: span.line,
-            reason: "the record was not fetched".to_owned(),
-        })
+        found
+            .map(|(_, bytes)| lossy(bytes))
+            .ok_or_else(|| RecordError { line: span.line, reason: "the record was not fetched".to_owned() })
     }
 }
 
