@@ -16,10 +16,11 @@
 //   render    {template, values?}                      a filled template (no file)
 //   convert   {messages}                               model messages of made-up agent messages (no file)
 //   open      {}                                       what the agent's own session manager makes of a copy of the file
+//   write     {turns, reopen?, close?}                 appends turns to the file itself; the session manager stays open; gives their ids
 import { createInterface } from "node:readline";
 import { copyFileSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 
 const scope = `${process.cwd()}/node_modules/@oh-my-pi`;
 const agent = `${scope}/pi-coding-agent/src`;
@@ -202,8 +203,42 @@ async function open(file: string) {
 	}
 }
 
+// Session managers that stay open between questions, as in a live agent.
+const live = new Map<string, Json>();
+
+async function write(file: string, args: Json) {
+	let manager = live.get(file);
+	if (manager && (args.reopen || args.close)) {
+		await manager.close();
+		live.delete(file);
+		manager = undefined;
+	}
+	if (args.close) return [];
+	if (!manager) {
+		manager = await session.SessionManager.open(file, dirname(file));
+		live.set(file, manager);
+	}
+	const usage = { input: 1, output: 1, cacheRead: 0, cacheWrite: 0, totalTokens: 2, cost: { input: 0, output: 0, cacheRead: 0, cacheWrite: 0, total: 0 } };
+	const ids: string[] = [];
+	const append = async (message: Json) => {
+		ids.push(manager.appendMessage({ ...message, timestamp: Date.now() }));
+		if (Math.random() < 0.7) await manager.flush();
+		if (Math.random() < 0.5) await Bun.sleep(Math.random() * 4);
+	};
+	for (let turn = 0; turn < args.turns; turn++) {
+		const call = `call_${Date.now()}_${turn}`;
+		await append({ role: "user", content: [{ type: "text", text: `Look at file ${turn}. `.repeat(10) }] });
+		const content = [{ type: "toolCall", id: call, name: "bash", arguments: { command: `cat src/${turn}.rs` } }];
+		await append({ role: "assistant", content, api: "x", provider: "x", model: "x", usage, stopReason: "toolUse" });
+		await append({ role: "toolResult", toolCallId: call, toolName: "bash", content: [{ type: "text", text: "line of output\n".repeat(60) }], isError: false });
+	}
+	await manager.flush();
+	return ids;
+}
+
 async function answer(question: string, file: string, args: Json): Promise<Json> {
 	if (question === "open") return open(file);
+	if (question === "write") return write(file, args);
 	if (question === "render") return renderPromptTemplate(args.template, args.values);
 	if (question === "convert") return convertToLlm(args.messages);
 	const about = aboutFile[question];

@@ -9,10 +9,11 @@
 //   branch    {leaf?, target}      the common ancestor and the entries left behind
 //   convert   {messages}           model messages of made-up agent messages (no file)
 //   open      {}                   what the agent's own session manager makes of a copy of the file
+//   write     {turns, reopen?, close?}   appends turns to the file itself; the session manager stays open; gives their ids
 import { createInterface } from "node:readline";
 import { copyFileSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 
 const core = `${process.cwd()}/node_modules/@earendil-works/pi-coding-agent/dist/core`;
 const session = await import(`${core}/session-manager.js`);
@@ -84,8 +85,33 @@ function open(file) {
 	}
 }
 
-function answer(question, file, args) {
+// Session managers that stay open between questions, as in a live agent.
+const live = new Map();
+
+async function write(file, args) {
+	if (args.reopen || args.close) live.delete(file);
+	if (args.close) return [];
+	if (!live.has(file)) live.set(file, session.SessionManager.open(file, dirname(file), dirname(file)));
+	const manager = live.get(file);
+	const usage = { input: 1, output: 1, cacheRead: 0, cacheWrite: 0, totalTokens: 2, cost: { input: 0, output: 0, cacheRead: 0, cacheWrite: 0, total: 0 } };
+	const ids = [];
+	const append = async message => {
+		ids.push(manager.appendMessage({ ...message, timestamp: Date.now() }));
+		if (Math.random() < 0.5) await new Promise(done => setTimeout(done, Math.random() * 4));
+	};
+	for (let turn = 0; turn < args.turns; turn++) {
+		const call = `call_${Date.now()}_${turn}`;
+		await append({ role: "user", content: [{ type: "text", text: `Look at file ${turn}. `.repeat(10) }] });
+		const content = [{ type: "toolCall", id: call, name: "bash", arguments: { command: `cat src/${turn}.rs` } }];
+		await append({ role: "assistant", content, api: "x", provider: "x", model: "x", usage, stopReason: "toolUse" });
+		await append({ role: "toolResult", toolCallId: call, toolName: "bash", content: [{ type: "text", text: "line of output\n".repeat(60) }], isError: false });
+	}
+	return ids;
+}
+
+async function answer(question, file, args) {
 	if (question === "open") return open(file);
+	if (question === "write") return write(file, args);
 	if (question === "convert") return convertToLlm(args.messages);
 	const about = aboutFile[question];
 	if (!about) throw new Error(`unknown question "${question}"`);
@@ -103,7 +129,7 @@ for await (const line of createInterface({ input: process.stdin })) {
 	try {
 		const asked = JSON.parse(line);
 		id = asked.id;
-		say({ id, ok: answer(asked.question, asked.file, asked.args ?? {}) ?? null });
+		say({ id, ok: (await answer(asked.question, asked.file, asked.args ?? {})) ?? null });
 	} catch (error) {
 		say({ id, error: String(error) });
 	}

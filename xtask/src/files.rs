@@ -60,3 +60,31 @@ pub(crate) fn below(folder: &Path, wanted: impl Fn(&Path) -> bool) -> Vec<PathBu
         .filter(|path| path.is_file() && wanted(path))
         .collect()
 }
+
+/// The optimised program of the workspace, built if need be.
+///
+/// # Errors
+/// It cannot be built.
+pub(crate) fn release_program() -> Result<PathBuf> {
+    let root = root()?;
+    let status = std::process::Command::new("cargo")
+        .args(["build", "--quiet", "--release", "--package", "sesstool"])
+        .current_dir(&root)
+        .status()
+        .context("cargo")?;
+    anyhow::ensure!(status.success(), "the program cannot be built");
+    Ok(root.join("target/release/sesstool"))
+}
+
+/// An empty folder in the repository's cache.
+///
+/// # Errors
+/// It cannot be made.
+pub(crate) fn scratch(name: &str) -> Result<PathBuf> {
+    let folder = root()?.join(".cache").join(format!("{name}-{}", std::process::id()));
+    if folder.exists() {
+        std::fs::remove_dir_all(&folder)?;
+    }
+    std::fs::create_dir_all(&folder)?;
+    Ok(folder)
+}

@@ -106,7 +106,9 @@ impl References {
 
     /// The program that runs R13.
     pub(crate) fn bun(&self) -> PathBuf {
-        self.folder.join("node_modules/@oven/bun-linux-x64/bin/bun")
+        let machine = if cfg!(target_arch = "aarch64") { "aarch64" } else { "x64" };
+        let system = if cfg!(target_os = "macos") { "darwin" } else { "linux" };
+        self.folder.join(format!("node_modules/@oven/bun-{system}-{machine}/bin/bun"))
     }
 
     fn fetch(&self) -> Result<()> {

@@ -115,10 +115,11 @@ fn with_metadata_before(window: &[Item], sequence: &Sequence<'_>, cut: usize) ->
     cut - window[..cut].iter().rev().take_while(|item| joins(item)).count()
 }
 
-/// The start of the turn that the cut splits: the kept tail does not begin with a turn, and one starts before it.
+/// The start of the turn that the cut splits: the kept tail does not begin with a turn, and one starts before it. A tail without
+/// messages, behind an omitted attempt, begins with none.
 fn split_turn(sequence: &Sequence<'_>, window: &[Item], first_kept: usize) -> Option<usize> {
-    let first = window[first_kept..].iter().find(|item| is_message(sequence, item))?;
-    if starts_turn(sequence, first) {
+    let first = window[first_kept..].iter().find(|item| is_message(sequence, item));
+    if first.is_some_and(|first| starts_turn(sequence, first)) {
         return None;
     }
     window[..first_kept].iter().rposition(|item| starts_turn(sequence, item))

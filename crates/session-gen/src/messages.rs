@@ -116,7 +116,10 @@ pub(crate) fn system(random: &mut Random, shape: &Shape, ms: u64) -> String {
         ));
     }
     if random.chance(0.2) {
-        json.push_str(&format!(r#","toolsRemoved":["{}"]"#, random.pick(&["read", "bash", "other"])));
+        json.push_str(&format!(
+            r#","toolsRemoved":[{{"name":"{}"}}]"#,
+            random.pick(&["read", "bash", "other"])
+        ));
     }
     json.push_str(&format!(r#","timestamp":{ms}}}"#));
     json

@@ -19,6 +19,7 @@ pub mod migrate;
 pub mod model_message;
 mod names;
 pub mod output_notice;
+pub mod pieces;
 pub mod printed;
 pub mod prompts;
 pub mod reader;

@@ -3,8 +3,9 @@
 use std::borrow::Cow;
 
 use crate::execution_text::{BashExecution, MentionedFile, PythonExecution, file_mention_text};
-use crate::message::{Role, is_excluded};
+use crate::message::Role;
 use crate::output_notice::{Diagnostics, OutputLimits, OutputMeta, ReachedLimit, Truncation};
+use crate::pieces::is_excluded;
 use crate::prompts::Prompts;
 use crate::text::Str;
 use crate::value::{Object, Value};

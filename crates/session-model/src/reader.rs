@@ -6,9 +6,10 @@ use crate::entry::{
 };
 use crate::error::{NotASession, Problem, ProblemKind, RecordError};
 use crate::marks::Marks;
-use crate::message::{MessageScan, Names, Role, calls_in, content_pieces, scan_message};
+use crate::message::{MessageScan, Names, Role, calls_in, scan_message};
 use crate::migrate;
 use crate::names::NameSet;
+use crate::pieces::content_pieces;
 use crate::record::{Line, LineReader, RecordSink, Span};
 use crate::scan::ScanError;
 use crate::session::Session;

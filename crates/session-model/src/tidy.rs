@@ -113,7 +113,12 @@ fn is_tag_char(c: char) -> bool {
 fn tidy_table_row(body: &str) -> Option<String> {
     let inner = body.strip_prefix('|')?.strip_suffix('|')?;
     let cells = inner.split('|').map(|cell| cell.trim_matches(is_js_space));
-    let cells: Vec<String> = if inner.chars().all(|c| matches!(c, '-' | ':' | '|') || is_js_space(c)) {
+    let is_separator = inner.chars().all(|c| matches!(c, '-' | ':' | '|') || is_js_space(c));
+    // What ends a line for JavaScript's expressions ends a row too; a separator row has no room for such doubts.
+    if !is_separator && inner.contains(['\r', '\u{2028}', '\u{2029}']) {
+        return None;
+    }
+    let cells: Vec<String> = if is_separator {
         cells.filter(|cell| !cell.is_empty()).map(separator_cell).collect()
     } else {
         cells.map(str::to_owned).collect()
@@ -169,6 +174,15 @@ mod tests {
         check("<br />\n\nx\n\n<br/>\n\ny", "<br />\nx\n\n<br/>\n\ny");
         check("<Ab>\n\nx\n\n</h1>", "<Ab>\n\nx\n\n</h1>");
         check("<h1>\n\nx\n\n</a >", "<h1>\n\nx\n\n</a >");
+    }
+
+    #[test]
+    fn a_row_with_a_line_separator_in_it_is_none() {
+        check(
+            "| a | b\u{2028} c |\n| a | b\rc |\n|:-- \u{2028} | --|",
+            "| a | b\u{2028} c |\n| a | b\rc |\n|:---|---|",
+        );
+        check("| a | b |\u{2028}", "|a|b|");
     }
 
     #[test]

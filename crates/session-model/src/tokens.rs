@@ -1,6 +1,6 @@
 //! How many tokens a text is taken to cost: UTF-16 units by four, or a real tokenizer's count (spec 3.2).
 
-use crate::message::{Piece, pieces};
+use crate::pieces::{Piece, pieces};
 use crate::text;
 use crate::value::Value;
 

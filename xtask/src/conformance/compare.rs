@@ -110,10 +110,18 @@ fn preparation(reading: &Reading<'_>, program: Program, theirs: &Value<'_>, shee
         excuses.push(Deviation::D22);
     }
     let ours = reading.preparation();
+    // Where all that we summarise is what the previous compaction kept, nothing is left of it for R13.
+    if let Ok(ours) = &ours
+        && program == Program::R13
+        && ours.history.iter().chain(&ours.turn_prefix).all(deviations::is_kept)
+    {
+        excuses.push(Deviation::D1);
+    }
     let cut = |first_kept: Option<String>| first_kept.unwrap_or_else(|| "nothing to do".to_owned());
     // R13 hands out a preparation that has nothing in it, where we say that there is nothing to do.
     let is_empty = |name: &str| theirs.get(name).is_none_or(|messages| messages.items().is_empty());
-    let has_work = !theirs.is_null() && !(is_empty("messagesToSummarize") && is_empty("turnPrefixMessages"));
+    let is_idle = is_empty("messagesToSummarize") && is_empty("turnPrefixMessages");
+    let has_work = !theirs.is_null() && !is_idle;
     let our_cut = cut(ours.as_ref().ok().map(|it| canonical(&place(it.first_kept))));
     let their_cut = cut(has_work.then(|| theirs.get("firstKept").map(canonical)).flatten());
     sheet.compare((program, Topic::CutPoint), &our_cut, &their_cut, &excuses);

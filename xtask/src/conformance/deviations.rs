@@ -131,9 +131,10 @@ pub(crate) fn d12(session: &Session, abandoned: &[EntryNo]) -> bool {
     })
 }
 
-/// Shape of D13: a split turn with nothing before it, after a previous compaction.
-pub(crate) fn d13(n_history: usize, is_split_turn: bool, has_previous: bool) -> bool {
-    n_history == 0 && is_split_turn && has_previous
+/// Shape of D13: a split turn with nothing before it that a model gets, where R13 says that there was no history although a
+/// previous compaction tells it, or asks for a summary of no conversation.
+pub(crate) fn d13(n_history: usize, is_split_turn: bool, says_otherwise: bool) -> bool {
+    n_history == 0 && is_split_turn && says_otherwise
 }
 
 /// Shape of D15: records that share a line with others, or follow a torn one.

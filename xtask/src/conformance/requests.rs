@@ -39,38 +39,49 @@ pub(crate) fn requests(reading: &Reading<'_>, theirs: &Value<'_>, sheet: &mut Sh
         .and_then(|entry| entry.text("summary").map(std::borrow::Cow::into_owned));
     let is_split = preparation.is_split_turn;
     let plan = job.plan(&material, is_split, previous.as_deref());
-    let ours = job.requests(&plan, &|kind| reply(&plan, kind));
+    // Where nothing that a model gets stands before the turn, R13 still asks for a summary of it (D13).
+    let asks_for_nothing = plan.history.is_none() && !preparation.history.is_empty();
+    let n_before = usize::from(asks_for_nothing);
+    let reply = |kind| reply(&plan, kind, n_before);
+    let ours = job.requests(&plan, &reply);
     // Without developer messages, as R13 has it (D17).
     let has_developer = any_developer(&material);
     let lean = has_developer.then(|| {
         let plan = job.plan(&without_developer(&material), is_split, previous.as_deref());
-        // A history of developer messages alone is none to R13.
-        job.requests(&plan, &|kind| reply(&plan, kind))
+        job.requests(&plan, &reply)
     });
     let asked = theirs.get("requests").map_or(&[][..], Value::items);
+    let is_empty = |request: &Value<'_>| {
+        request.text("prompt").is_some_and(|prompt| prompt.starts_with("<conversation>\n\n</conversation>"))
+    };
+    let asked = match asked {
+        [first, rest @ ..] if asks_for_nothing && is_empty(first) => rest,
+        all => all,
+    };
     if asked.len() != ours.len() {
         let words = format!("{} requests of ours, {} of theirs", ours.len(), asked.len());
         sheet.add(Program::R13, Topic::Requests, Verdict::Different(words));
         return;
     }
-    let has_d13 = deviations::d13(preparation.history.len(), is_split, previous.is_some());
+    let has_d13 = deviations::d13(material.history.len(), is_split, previous.is_some() || asks_for_nothing);
     for (at, ((kind, request), theirs)) in ours.iter().zip(asked).enumerate() {
         let lean = lean.as_ref().and_then(|requests| requests.get(at)).map(|(_, request)| request);
         let excuse_d13 = has_d13 && *kind == Kind::Short;
         one(Topic::Requests, (request, lean), theirs, excuse_d13, sheet);
     }
     if let Some(result) = theirs.get("result") {
-        compare_result(reading, &preparation, &plan, result, has_d13, sheet);
+        compare_result(reading, (&preparation, &plan), &reply, result, has_d13, sheet);
     }
 }
 
 /// What R13 is answered: the requests are counted.
-fn reply(plan: &Plan, kind: Kind) -> String {
-    let n = match kind {
-        Kind::History | Kind::Branch => 1,
-        Kind::TurnPrefix => 1 + u8::from(plan.history.is_some()),
-        Kind::Short => 1 + u8::from(plan.history.is_some()) + u8::from(plan.turn_prefix.is_some()),
-    };
+fn reply(plan: &Plan, kind: Kind, n_before: usize) -> String {
+    let n = n_before
+        + match kind {
+            Kind::History | Kind::Branch => 1,
+            Kind::TurnPrefix => 1 + usize::from(plan.history.is_some()),
+            Kind::Short => 1 + usize::from(plan.history.is_some()) + usize::from(plan.turn_prefix.is_some()),
+        };
     format!("Reply {n}.")
 }
 
@@ -139,11 +150,18 @@ pub(crate) fn one(
     if has_d13 {
         excuses.push(Deviation::D13);
     }
-    if bare == whole || has_d13 {
+    // D13 is about the new summary that goes into the request; what is around it must be the same.
+    if bare == whole || has_d13 && without_summary(&bare) == without_summary(&whole) {
         sheet.compare(key, &ours.prompt, &their_prompt, &excuses);
     } else {
         sheet.compare(key, &bare, &whole, &[]);
     }
+}
+
+/// A request before and behind the summary in it.
+fn without_summary(prompt: &str) -> Option<(&str, &str)> {
+    let (before, rest) = prompt.split_once("\n<previous-summary>\n")?;
+    Some((before, rest.rsplit_once("\n</previous-summary>\n")?.1))
 }
 
 /// Tags in the transcript as they were.
@@ -159,15 +177,15 @@ fn without_halves(prompt: &str) -> String {
 
 fn compare_result(
     reading: &Reading<'_>,
-    preparation: &Preparation<'_>,
-    plan: &Plan,
+    (preparation, plan): (&Preparation<'_>, &Plan),
+    reply: &dyn Fn(Kind) -> String,
     theirs: &Value<'_>,
     has_d13: bool,
     sheet: &mut Sheet,
 ) {
     let key = (Program::R13, Topic::Result);
-    let history = plan.without_history.clone().unwrap_or_else(|| reply(plan, Kind::History));
-    let prefix = plan.turn_prefix.as_ref().map(|_| reply(plan, Kind::TurnPrefix));
+    let history = plan.without_history.clone().unwrap_or_else(|| reply(Kind::History));
+    let prefix = plan.turn_prefix.as_ref().map(|_| reply(Kind::TurnPrefix));
     let files = preparation.file_ops.lists();
     let merged = merge(&history, prefix.as_deref());
     let ours = with_file_blocks(&merged, &files, &reading.prompts);
@@ -185,5 +203,5 @@ fn compare_result(
     let their_details = theirs.get("details").map(canonical).unwrap_or_default();
     sheet.compare(key, &canonical(&details(&files)), &their_details, &[]);
     let short = theirs.text("shortSummary").unwrap_or_default();
-    sheet.compare(key, &reply(plan, Kind::Short), &short, &[]);
+    sheet.compare(key, &reply(Kind::Short), &short, &[]);
 }

@@ -16,16 +16,17 @@ pub(super) fn temporary(session: &Path) -> PathBuf {
     session.with_file_name(joined(".", session, ".sesstool-tmp"))
 }
 
-/// `.NAME.sesstool-old-LENGTH`: a second name of the file that a rename takes the place of, kept while it is watched.
-pub(super) fn left_behind(session: &Path, length: u64) -> PathBuf {
-    session.with_file_name(joined(".", session, &format!("{OLD}{length}")))
+/// `.NAME.sesstool-old-LENGTH-INODE`: a second name of the file that a rename takes the place of, kept while it is watched. All
+/// up to that length is in the session.
+pub(super) fn left_behind(session: &Path, length: u64, inode: u64) -> PathBuf {
+    session.with_file_name(joined(".", session, &format!("{OLD}{length}-{inode}")))
 }
 
 /// The length in a name made by [`left_behind`] for this session.
 pub(super) fn left_behind_length(session: &Path, name: &OsStr) -> Option<u64> {
     let prefix = joined(".", session, OLD);
-    let digits = name.as_encoded_bytes().strip_prefix(prefix.as_encoded_bytes())?;
-    std::str::from_utf8(digits).ok()?.parse().ok()
+    let numbers = name.as_encoded_bytes().strip_prefix(prefix.as_encoded_bytes())?;
+    length_of(std::str::from_utf8(numbers).ok()?)
 }
 
 /// The n-th backup name, from 1: `NAME.bak`, `NAME.bak.2`, …
@@ -47,13 +48,19 @@ pub fn is_own_file(name: &OsStr) -> bool {
     if name.starts_with(b".") {
         let text = String::from_utf8_lossy(name);
         return text.ends_with(".sesstool-tmp")
-            || text.rsplit_once(OLD).is_some_and(|(_, length)| is_number(length.as_bytes()));
+            || text.rsplit_once(OLD).is_some_and(|(_, numbers)| length_of(numbers).is_some());
     }
     let stem = match name.iter().rposition(|byte| *byte == b'.') {
         Some(dot) if is_number(&name[dot + 1..]) => &name[..dot],
         _ => return name.ends_with(b".jsonl.undo") || name.ends_with(b".jsonl.bak"),
     };
     stem.ends_with(b".jsonl.bak")
+}
+
+/// The first of two numbers with a dash between.
+fn length_of(numbers: &str) -> Option<u64> {
+    let (length, inode) = numbers.split_once('-')?;
+    if is_number(inode.as_bytes()) && is_number(length.as_bytes()) { length.parse().ok() } else { None }
 }
 
 fn is_number(text: &[u8]) -> bool {
@@ -82,7 +89,7 @@ mod tests {
         for path in [
             undo_log(session),
             temporary(session),
-            left_behind(session, 12),
+            left_behind(session, 12, 5),
             backup(session, None, 1),
             backup(session, Some(Path::new("/b")), 12),
         ] {
@@ -91,7 +98,7 @@ mod tests {
         for name in ["a.jsonl", ".a.jsonl", "bak.jsonl", "a.bak.jsonl", "a.jsonl.bak.x", "undo", "a.2", ""] {
             check(name, false);
         }
-        let old = left_behind(session, 77);
+        let old = left_behind(session, 77, 5);
         assert_eq!(left_behind_length(session, old.file_name().unwrap()), Some(77));
         assert_eq!(left_behind_length(Path::new("/x/a.jsonl"), old.file_name().unwrap()), None);
     }

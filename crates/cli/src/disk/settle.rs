@@ -21,10 +21,11 @@ pub struct Settled {
 }
 
 /// Finishes or takes back what a killed command began. Every writing command calls this before it reads the file;
-/// without an undo log beside the session it does nothing. `time` is ISO 8601.
+/// without an undo log or a temporary file beside the session it does nothing. `time` is ISO 8601.
 pub fn settle(path: &Path, time: &str) -> Result<Settled, DiskError> {
     let real = guard::resolve(path)?;
-    if std::fs::symlink_metadata(names::undo_log(&real)).is_err() {
+    let is_there = |path: &Path| std::fs::symlink_metadata(path).is_ok();
+    if !is_there(&names::undo_log(&real)) && !is_there(&names::temporary(&real)) {
         return Ok(Settled::default());
     }
     settle_locked(&guard::lock(path)?, time)
@@ -34,7 +35,11 @@ pub fn settle(path: &Path, time: &str) -> Result<Settled, DiskError> {
 pub(super) fn settle_locked(locked: &Locked, time: &str) -> Result<Settled, DiskError> {
     let log = Log::read(&locked.path)?;
     let mut settled = Settled::default();
-    let Some((write, state)) = log.writes.last() else { return Ok(settled) };
+    let Some((write, state)) = log.writes.last() else {
+        // Killed before there was anything to note. We hold the lock, so nobody is making it.
+        let _ = std::fs::remove_file(names::temporary(&locked.path));
+        return Ok(settled);
+    };
     let metadata = locked.metadata()?;
     if *state == State::Begun {
         let line = match &write.appended {
@@ -124,21 +129,31 @@ fn settle_leftovers(locked: &Locked) -> Result<u64, DiskError> {
             continue;
         }
         let is_closed = writers_of(&metadata).pids.is_empty();
-        carried += carry_missing(locked, &old, length).map_err(io_error(&path, "carry over"))?;
+        let (end, bytes) =
+            carry_missing(locked, &old, length, is_closed).map_err(io_error(&path, "carry over"))?;
+        carried += bytes;
         if is_closed {
             std::fs::remove_file(&path).map_err(io_error(&path, "remove the file"))?;
+        } else if end > length {
+            // Pruning may change these lines in the session: they must not count as missing then.
+            let further = names::left_behind(&locked.path, end, metadata.ino());
+            std::fs::rename(&path, further).map_err(io_error(&path, "rename the file"))?;
         }
     }
     Ok(carried)
 }
 
-/// Carries the lines that the session does not have yet; a kill in the middle cannot double them.
-fn carry_missing(locked: &Locked, old: &File, length: u64) -> io::Result<u64> {
+/// Carries the lines from `start` on that the session does not have yet: a kill before the name tells how far we came cannot
+/// double them. Gives where it stopped, which is before a line in the making, and the number of bytes.
+fn carry_missing(locked: &Locked, old: &File, start: u64, is_closed: bool) -> io::Result<(u64, u64)> {
     let end = old.metadata()?.len();
-    if end <= length {
-        return Ok(0);
+    if end <= start {
+        return Ok((start, 0));
     }
-    let late = read_range(old, length, end)?;
+    let mut late = read_range(old, start, end)?;
+    if !is_closed {
+        late.truncate(memchr::memrchr(b'\n', &late).map_or(0, |last| last + 1));
+    }
     let session = read_range(&locked.file, 0, locked.file.metadata()?.len())?;
     let known: std::collections::HashSet<&[u8]> = session.split(|byte| *byte == b'\n').collect();
     let mut missing = Vec::new();
@@ -149,5 +164,5 @@ fn carry_missing(locked: &Locked, old: &File, length: u64) -> io::Result<u64> {
         }
     }
     carry(&locked.file, &missing)?;
-    Ok(missing.len() as u64)
+    Ok((start + late.len() as u64, missing.len() as u64))
 }

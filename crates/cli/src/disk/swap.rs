@@ -6,6 +6,7 @@ use super::live_writer::writers_of;
 use super::{fault, names, read};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -112,7 +113,8 @@ pub(super) fn swap(
     let cannot = || io_error(path, "replace the file");
     // Whoever opens the session from now on waits for us.
     let _ = new.file.try_lock();
-    let old = names::left_behind(path, seen.length);
+    let inode = locked.metadata()?.ino();
+    let old = names::left_behind(path, seen.length, inode);
     fault::point("link").map_err(cannot())?;
     // Where hard links are impossible, only a kill within the watch could lose what an agent writes in it.
     let is_linked = std::fs::hard_link(path, &old).is_ok();
@@ -132,8 +134,12 @@ pub(super) fn swap(
     let carried = watch_old(locked, &new.file, seen.length, watch)
         .unwrap_or_else(|error| Carried { failed: Some(error.to_string()), ..Carried::default() });
     let _ = fault::point("carried");
-    if is_linked && carried.still_open.is_empty() && carried.failed.is_none() {
-        let _ = std::fs::remove_file(&old);
+    if is_linked && carried.failed.is_none() {
+        let _ = match carried.still_open[..] {
+            [] => std::fs::remove_file(&old),
+            // What is in the session may change there before the rest is carried over.
+            _ => std::fs::rename(&old, names::left_behind(path, seen.length + carried.bytes, inode)),
+        };
     }
     let file = new.file.try_clone().map_err(io_error(path, "keep the lock"));
     Ok((carried, file.ok()))

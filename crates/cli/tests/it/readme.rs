@@ -51,5 +51,8 @@ fn every_example_gives_what_the_readme_shows() {
     if std::env::var_os("SESSTOOL_BLESS").is_some() {
         std::fs::write(&file, &made).expect("README.md");
     }
-    assert_eq!(made, readme, "README.md shows something else; SESSTOOL_BLESS=1 cargo test readme writes it anew");
+    assert_eq!(
+        made, readme,
+        "README.md shows something else; SESSTOOL_BLESS=1 cargo test readme writes it anew"
+    );
 }

@@ -99,3 +99,47 @@ fn what_is_written_after_the_watch_is_carried_over_by_the_next_command() {
     assert_eq!(settle(&path, INTENT.time).unwrap(), Settled::default());
     assert_eq!(names(folder.path()), ["s.jsonl", "s.jsonl.bak", "s.jsonl.undo"]);
 }
+
+#[test]
+fn lines_that_were_carried_over_and_pruned_since_are_not_carried_over_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = session(folder.path());
+    let old = std::fs::File::open(&path).unwrap();
+    let mut agent = Command::new("sh")
+        .args(["-c", "exec cat >>\"$1\"", "sh"])
+        .arg(&path)
+        .stdin(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut input = agent.stdin.take().unwrap();
+    let mut write = |text: String| {
+        let wanted = old.metadata().unwrap().len() + text.len() as u64;
+        input.write_all(text.as_bytes()).unwrap();
+        while old.metadata().unwrap().len() < wanted {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    };
+    write("{\"id\":\"first\"}\n".to_owned());
+    let options = ReplaceOptions { force: true, watch: Duration::ZERO, ..ReplaceOptions::default() };
+    let forced = |from: &str, to: &str| replace_with(&path, &options, |it| it.replace(from, to)).unwrap();
+    forced("\"a\"", "\"a\",\"p\":1");
+    for n in 0..5 {
+        write(format!("{{\"id\":\"w{n}\"}}\n{{\"id\":\"torn"));
+        settle(&path, INTENT.time).unwrap();
+        assert!(text(&path).ends_with(&format!("{{\"id\":\"w{n}\"}}\n")), "{}", text(&path));
+        write(format!("{n}\"}}\n"));
+        forced(&format!("\"w{n}\""), &format!("\"w{n}\",\"p\":1"));
+        forced(&format!("\"torn{n}\""), &format!("\"torn{n}\",\"p\":1"));
+    }
+    drop(input);
+    agent.wait().unwrap();
+    settle(&path, INTENT.time).unwrap();
+    let now = text(&path);
+    for n in 0..5 {
+        for id in [format!("\"w{n}\",\"p\":1"), format!("\"torn{n}\",\"p\":1")] {
+            assert_eq!(now.matches(&id).count(), 1, "{id}: {now}");
+        }
+    }
+    assert_eq!(now.lines().count(), 13, "{now}");
+    assert!(!names(folder.path()).iter().any(|name| name.contains("sesstool-old")));
+}
