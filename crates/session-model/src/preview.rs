@@ -29,3 +29,18 @@ pub(crate) fn preview(raw: &str) -> Box<str> {
     }
     preview.into()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_start_that_ends_within_an_escape_does_no_harm() {
+        for escape in [r"\n", r"\u0041", r"\ud83d\ude00", "é"] {
+            for offset in 0..12 {
+                let raw = format!("{}{}", "x".repeat(offset), escape.repeat(800));
+                assert!(preview(&raw).chars().count() <= PREVIEW_CHARS);
+            }
+        }
+    }
+}

@@ -146,6 +146,50 @@ impl FileLines {
     }
 }
 
+/// The part of a file around what was fetched last: records mostly stand one behind the other, and then one reading serves many.
+pub struct Window<'f> {
+    lines: &'f FileLines,
+    buffer: Aligned,
+    /// Where in the file the buffer starts, and how many bytes of it are read.
+    start: u64,
+    n_read: usize,
+}
+
+impl<'f> Window<'f> {
+    /// Nothing is read yet.
+    pub fn new(lines: &'f FileLines) -> Self {
+        Self { lines, buffer: Aligned::new(CHUNK), start: 0, n_read: 0 }
+    }
+
+    /// `length` bytes from `offset`. Fails with [`DiskError::Changed`] if the file is shorter by now.
+    pub fn fetch(&mut self, offset: u64, length: usize) -> Result<&[u8], DiskError> {
+        let changed = || DiskError::Changed { path: self.lines.path.clone() };
+        let end = offset.checked_add(length as u64).ok_or_else(changed)?;
+        if offset < self.start || end > self.start + self.n_read as u64 {
+            let rest = self.lines.fingerprint.length.checked_sub(offset).ok_or_else(changed)?;
+            if length as u64 > rest {
+                return Err(changed());
+            }
+            let wanted = usize::try_from(rest).unwrap_or(usize::MAX).min(length.max(CHUNK));
+            if self.buffer.length < wanted || self.buffer.length > wanted.max(4 * CHUNK) {
+                self.buffer = Aligned::new(wanted.max(CHUNK));
+            }
+            self.n_read = 0;
+            let into = &mut self.buffer.as_mut()[..wanted];
+            self.lines.file.read_exact_at(into, offset).map_err(cut_short(&self.lines.path))?;
+            (self.start, self.n_read) = (offset, wanted);
+        }
+        let first = (offset - self.start) as usize;
+        Ok(&self.buffer.as_slice()[first..first + length])
+    }
+}
+
+impl std::fmt::Debug for Window<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Window").field("start", &self.start).field("n_read", &self.n_read).finish()
+    }
+}
+
 /// Feeds the first `length` bytes of an open file to a callback.
 pub(super) fn each_chunk(file: &File, length: u64, mut on_chunk: impl FnMut(&[u8])) -> io::Result<()> {
     each_chunk_from(file, 0, length, |chunk| {
