@@ -10,7 +10,7 @@ use crate::files;
 use crate::reference::{Answer, Program, Question, Reference, References};
 
 mod branches;
-mod canonical;
+pub(crate) mod canonical;
 mod compare;
 mod deviations;
 mod questions;

@@ -12,6 +12,7 @@ mod limits;
 mod live_writers;
 mod models;
 mod reference;
+mod repaired;
 mod tidy;
 
 use clap::Parser;
@@ -39,6 +40,8 @@ enum Chore {
     LiveWriters(live_writers::Args),
     /// Write the table of models' windows, limits and prices from a registry package
     Models(models::Args),
+    /// Let the agents open repaired sessions
+    Repaired(repaired::Args),
     /// What the house style asks for and no compiler checks
     Tidy,
 }
@@ -55,6 +58,7 @@ fn main() -> anyhow::Result<()> {
         Chore::Limits(args) => limits::run(&args),
         Chore::LiveWriters(args) => live_writers::run(&args),
         Chore::Models(args) => models::run(&args),
+        Chore::Repaired(args) => repaired::run(&args),
         Chore::Tidy => tidy::run(),
     }
 }

@@ -175,7 +175,7 @@ fn print(
     let mut bytes = Vec::new();
     match format {
         Format::Text => text::write(&context, app.printer.paint(), app.printer.is_terminal(), &mut bytes),
-        Format::Markdown => markdown::write(&context, &mut bytes),
+        Format::Markdown => markdown::write(&context, app.printer.is_terminal(), &mut bytes),
         Format::Json => json(&context, file, &mut bytes),
         Format::Jsonl => {
             for message in &context.messages {

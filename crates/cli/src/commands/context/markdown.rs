@@ -3,10 +3,11 @@
 use std::fmt::Write as _;
 
 use super::Context;
-use super::text::parts;
+use super::text::{harmless, parts};
 
-/// Appends the Markdown: a heading for each message, labelled parts in fences.
-pub(super) fn write(context: &Context<'_>, out: &mut Vec<u8>) {
+/// Appends the Markdown: a heading for each message, labelled parts in fences. On a terminal the control characters of contents
+/// are spelled out.
+pub(super) fn write(context: &Context<'_>, is_terminal: bool, out: &mut Vec<u8>) {
     let session = context.sequence.session;
     let mut text = String::new();
     if let Some(title) = session.title() {
@@ -32,6 +33,7 @@ pub(super) fn write(context: &Context<'_>, out: &mut Vec<u8>) {
             }
         }
     }
+    let text = if is_terminal { harmless(&text) } else { text.into() };
     out.extend_from_slice(text.as_bytes());
 }
 
