@@ -11,7 +11,7 @@ use anyhow::{Context, Result, ensure};
 use crate::files;
 
 /// A command that takes longer is stopped and counts as a failure.
-const LIMIT: Duration = Duration::from_secs(120);
+const LIMIT: Duration = Duration::from_secs(300);
 
 /// Measure time and memory on hostile and huge sessions
 #[derive(Debug, clap::Args)]

@@ -431,3 +431,19 @@ fn what_is_no_session_is_never_written_to() {
         assert_eq!(env.names(), ["a.jsonl"], "{what}");
     }
 }
+
+#[test]
+fn output_never_goes_over_the_session_even_with_force() {
+    let env = TestEnv::new();
+    let old = omp("s", 8);
+    env.write("a.jsonl", &old);
+    symlink("a.jsonl", env.work().join("link.jsonl")).expect("a link");
+    for output in [&["-o", "./a.jsonl"][..], &["-o", "link.jsonl"], &["--output-dir", "."]] {
+        for args in [COMPACT, PRUNE] {
+            let ran = run(&env, &[args, output, &["--force"]].concat(), None);
+            assert_eq!(ran.status, Some(1), "{output:?} {args:?}");
+            assert!(ran.stderr.contains("this is the session itself"), "{}", ran.stderr);
+            assert_eq!(env.read("a.jsonl"), old);
+        }
+    }
+}
