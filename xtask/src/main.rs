@@ -11,6 +11,7 @@ mod fuzz;
 mod limits;
 mod live_writers;
 mod models;
+mod recall;
 mod reference;
 mod tidy;
 
@@ -39,6 +40,8 @@ enum Chore {
     LiveWriters(live_writers::Args),
     /// Write the table of models' windows, limits and prices from a registry package
     Models(models::Args),
+    /// Measure how much of what is needed later the summaries hold
+    Recall(recall::Args),
     /// What the house style asks for and no compiler checks
     Tidy,
 }
@@ -55,6 +58,7 @@ fn main() -> anyhow::Result<()> {
         Chore::Limits(args) => limits::run(&args),
         Chore::LiveWriters(args) => live_writers::run(&args),
         Chore::Models(args) => models::run(&args),
+        Chore::Recall(args) => recall::run(&args),
         Chore::Tidy => tidy::run(),
     }
 }

@@ -123,6 +123,16 @@ pub fn facts_index(messages: &[Value<'_>], limit_tokens: u64, summary: &str) -> 
     if index.is_empty() { index } else { format!("{label}{index}") }
 }
 
+/// A summary with the index written out: every path whole, on a line of its own behind the rest.
+pub fn expanded(summary: &str) -> String {
+    let mut whole = summary.to_owned();
+    for fact in Previous::of(summary).indexed {
+        whole.push('\n');
+        whole.push_str(&fact);
+    }
+    whole
+}
+
 fn ended(sentence: &str) -> String {
     let sentence = sentence.trim();
     let is_ended = sentence.ends_with(['.', '!', '?', '。', '！', '？', '؟', '…', ':']);
