@@ -39,16 +39,13 @@ pub(super) fn index(digest: &Digest, known: &str, kept: &dyn Fn(&str) -> bool, l
     best
 }
 
-/// How likely a fact is to be needed, for what it costs: what was written often and late goes first, what one output held once
-/// goes last.
+/// How likely a fact is to be needed, for what it costs: what was written often and late goes first.
 pub(super) fn score(digest: &Digest, fact: &str, weight: &Weight) -> f64 {
     let last = digest.n_messages.max(1) as f64;
     let recency = f64::from(weight.last) / last;
     let often = 3.0 * f64::from(weight.written) + f64::from(weight.read);
     let cost = fact.len() as f64 / 4.0 + 0.5;
-    let is_name = matches!(weight.kind, FactKind::Identifier | FactKind::Value);
-    let share = if is_name && weight.written == 0 && weight.read < 2 { 0.2 } else { 1.0 };
-    share * often * (0.6 + recency) / cost.sqrt()
+    often * (0.6 + recency) / cost.sqrt()
 }
 
 /// The candidates, what is likeliest to be needed first.

@@ -24,6 +24,8 @@ mod index;
 mod previous;
 mod section;
 mod sentences;
+#[cfg(test)]
+mod tests;
 
 /// What a summary is of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
