@@ -11,6 +11,7 @@ mod fuzz;
 mod limits;
 mod live_writers;
 mod models;
+mod recall;
 mod reference;
 mod repaired;
 mod tidy;
@@ -42,6 +43,8 @@ enum Chore {
     Models(models::Args),
     /// Let the agents open repaired sessions
     Repaired(repaired::Args),
+    /// Measure how much of what is needed later the summaries hold
+    Recall(recall::Args),
     /// What the house style asks for and no compiler checks
     Tidy,
 }
@@ -59,6 +62,7 @@ fn main() -> anyhow::Result<()> {
         Chore::LiveWriters(args) => live_writers::run(&args),
         Chore::Models(args) => models::run(&args),
         Chore::Repaired(args) => repaired::run(&args),
+        Chore::Recall(args) => recall::run(&args),
         Chore::Tidy => tidy::run(),
     }
 }
