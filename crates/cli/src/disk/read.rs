@@ -270,3 +270,39 @@ fn cut_short(path: &Path) -> impl FnOnce(io::Error) -> DiskError {
         _ => io_error(path, "read the file")(error),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_window_gives_the_bytes_of_the_file_wherever_it_stands() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("file");
+        let bytes: Vec<u8> = (0..5 * CHUNK + 7).map(|n| (n * 7 / 3) as u8).collect();
+        std::fs::write(&path, &bytes).expect("a file");
+        let lines = FileLines::open(&path).expect("the file");
+        let mut window = Window::new(&lines);
+        let end = bytes.len();
+        for (start, length) in [
+            (0, 0),
+            (0, 10),
+            (CHUNK - 5, 10),
+            (CHUNK, 5),
+            (3, CHUNK * 4),
+            (2, 1),
+            (end - 3, 3),
+            (0, end),
+            (end, 0),
+            (7, 100),
+        ] {
+            let fetched = window.fetch(start as u64, length).expect("within the file");
+            assert!(fetched == &bytes[start..start + length], "{start} {length}");
+        }
+        for (start, length) in [(end - 3, 4), (end + 1, 0), (usize::MAX, 1)] {
+            let result = window.fetch(start as u64, length).map(<[u8]>::len);
+            assert!(matches!(result, Err(DiskError::Changed { .. })), "{start} {length}");
+        }
+        assert_eq!(window.fetch(0, 3).expect("within the file"), &bytes[..3]);
+    }
+}

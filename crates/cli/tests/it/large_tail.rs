@@ -13,7 +13,7 @@ fn is_compacted_as_far_as_it_goes_and_its_largest_entry_is_named() {
     env.write("a.jsonl", &old);
     let ran = env.run(["compact", "--context-window", "24000", "a.jsonl"]);
     assert_eq!(ran.status, Some(0), "{}", ran.stderr);
-    let said = "the kept messages have 30000 tokens, the window 24000; the largest is entry large with 30000";
+    let said = "the kept messages have 30 000 tokens, the window 24 000; the largest is entry large with 30 000";
     assert!(ran.stdout.contains(said), "{}", ran.stdout);
     let new = env.read("a.jsonl");
     assert!(
