@@ -135,7 +135,11 @@ struct Draft<'b> {
 pub fn repair(bytes: &[u8]) -> Result<Repaired<'_>, NotASession> {
     let mut draft =
         Draft { bytes: Cow::Borrowed(bytes), origins: None, aside: Vec::new(), steps: Vec::new() };
-    if let Some(rest) = bytes.strip_prefix(BYTE_ORDER_MARK) {
+    let mut rest = bytes;
+    while let Some(behind) = rest.strip_prefix(BYTE_ORDER_MARK) {
+        rest = behind;
+    }
+    if rest.len() < bytes.len() {
         draft.bytes = Cow::Borrowed(rest);
         draft.step(StepKind::MarkDropped, 1, None);
     }

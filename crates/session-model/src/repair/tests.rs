@@ -85,6 +85,8 @@ fn crlf_and_blank_lines_are_no_damage_and_a_byte_order_mark_goes() {
     assert!(matches!(repair(healthy.as_bytes()).expect("a session").bytes, Cow::Borrowed(_)));
     let repaired = check(format!("\u{FEFF}{healthy}").as_bytes(), "a b", "mark_dropped@1");
     assert_eq!(&repaired.bytes[..], healthy.as_bytes());
+    let repaired = check(format!("\u{FEFF}\u{FEFF}{healthy}").as_bytes(), "a b", "mark_dropped@1");
+    assert_eq!(&repaired.bytes[..], healthy.as_bytes());
 }
 
 #[test]
