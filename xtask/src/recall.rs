@@ -53,7 +53,8 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     if let Some(path) = &args.show {
         return show(path, args.limit, &finder);
     }
-    let folders = if args.paths.is_empty() { vec![files::root()?.join("fixtures")] } else { args.paths.clone() };
+    let folders =
+        if args.paths.is_empty() { vec![files::root()?.join("fixtures")] } else { args.paths.clone() };
     let paths: Vec<PathBuf> = folders
         .iter()
         .flat_map(|folder| files::below(folder, |path| path.extension().is_some_and(|it| it == "jsonl")))
@@ -61,7 +62,8 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     let traces: Vec<Option<Trace>> =
         paths.par_iter().map(|path| Trace::read(path, &finder)).collect::<Result<_>>()?;
     let traces = without_copies(traces.into_iter().flatten().collect());
-    let scored: Vec<Scored> = traces.par_iter().map(|trace| Scored::of(trace, &finder, args.missing)).collect();
+    let scored: Vec<Scored> =
+        traces.par_iter().map(|trace| Scored::of(trace, &finder, args.missing)).collect();
     let sum = |of: fn(&Scored) -> &Scores| scored.iter().map(of).fold(Scores::default(), Scores::with);
     println!("{} sessions, {} with points\n", traces.len(), scored.iter().filter(|it| it.has_any()).count());
     println!("Recorded compactions, at their own cuts\n\n{}", sum(|scored| &scored.recorded));
@@ -242,7 +244,12 @@ impl Needed {
 fn show(path: &Path, limit: u64, finder: &Finder) -> Result<()> {
     let trace = Trace::read(path, finder)?.context("no session")?;
     for point in trace.points.iter().filter(|point| point.recorded.is_none()) {
-        println!("==== {} of {} entries\n\n{}\n", point.summarised.end, trace.steps.len(), shown(&trace, point, limit));
+        println!(
+            "==== {} of {} entries\n\n{}\n",
+            point.summarised.end,
+            trace.steps.len(),
+            shown(&trace, point, limit)
+        );
     }
     Ok(())
 }

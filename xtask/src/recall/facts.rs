@@ -132,10 +132,13 @@ mod tests {
     fn each_class_is_found() {
         let mut facts = Facts::new();
         let finder = Finder::new();
-        let text = "see src/a_b.rs, main.rs: parse_it at https://x.example/y and 12345 of a1b2c3d, `cargo run` ";
+        let text =
+            "see src/a_b.rs, main.rs: parse_it at https://x.example/y and 12345 of a1b2c3d, `cargo run` ";
         finder.simple(text, &mut facts);
         finder.quoted(text, &mut facts);
-        let of = |class| facts.iter().filter(|(_, of)| **of == class).map(|(fact, _)| fact.as_str()).collect::<Vec<_>>();
+        let of = |class| {
+            facts.iter().filter(|(_, of)| **of == class).map(|(fact, _)| fact.as_str()).collect::<Vec<_>>()
+        };
         assert_eq!(of(Class::Path), ["main.rs", "src/a_b.rs", "x.example/y"]);
         assert_eq!(of(Class::Url), ["https://x.example/y"]);
         assert_eq!(of(Class::Identifier), ["parse_it"]);

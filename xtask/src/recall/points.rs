@@ -87,15 +87,18 @@ impl Trace {
         }
         for (at, &entry) in entries.iter().enumerate() {
             let Some(compaction) = session.entry(entry).compaction() else { continue };
-            let place = |name| entries[..at].iter().position(|&other| session.id(other) == session.name(name));
+            let place =
+                |name| entries[..at].iter().position(|&other| session.id(other) == session.name(name));
             steps[at].first_kept = Some(compaction.first_kept.and_then(place).unwrap_or(at));
             let record = bytes[..].text(session.entry(entry).span).ok();
             let value = record.as_deref().and_then(|record| Value::parse(record).ok());
-            steps[at].summary = Some(value.and_then(|value| Some(value.text("summary")?.into_owned())).unwrap_or_default());
+            steps[at].summary =
+                Some(value.and_then(|value| Some(value.text("summary")?.into_owned())).unwrap_or_default());
         }
         let points = recorded(&steps).into_iter().chain(assumed(&session, &entries, &steps)).collect();
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let times = steps.iter().filter_map(|step| step.message.as_ref()?.get("timestamp").map(Value::to_json));
+        let times =
+            steps.iter().filter_map(|step| step.message.as_ref()?.get("timestamp").map(Value::to_json));
         let fingerprint = times.take(4).collect::<Vec<_>>().join(" ");
         Ok(Some(Trace { name, fingerprint, steps, points }))
     }
@@ -140,8 +143,11 @@ fn assumed(session: &Session, entries: &[u32], steps: &[Step]) -> Vec<Point> {
         let place = |entry| entries.iter().position(|&other| other == entry);
         let Some(cut) = place(preparation.first_kept) else { continue };
         let first = preparation.history.iter().chain(&preparation.turn_prefix).next();
-        let Some(start) = first.and_then(|item| place(item.entry)).filter(|&start| start < cut) else { continue };
-        let previous = preparation.previous.and_then(place).and_then(|previous| steps[previous].summary.clone());
+        let Some(start) = first.and_then(|item| place(item.entry)).filter(|&start| start < cut) else {
+            continue;
+        };
+        let previous =
+            preparation.previous.and_then(place).and_then(|previous| steps[previous].summary.clone());
         points.push(Point { summarised: start..cut, kept: cut..at + 1, previous, recorded: None });
     }
     points

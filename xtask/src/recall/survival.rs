@@ -81,14 +81,17 @@ impl Survival {
     pub(super) fn point(&mut self, trace: &Trace, point: &Point, summary: &str, finder: &Finder) {
         let steps = &trace.steps[point.summarised.clone()];
         let held = words(summary);
-        let role = |message: &session_model::value::Value<'_>| message.text("role").unwrap_or_default().into_owned();
+        let role =
+            |message: &session_model::value::Value<'_>| message.text("role").unwrap_or_default().into_owned();
         let users = || steps.iter().filter(|step| step.message.as_ref().is_some_and(|it| role(it) == "user"));
         let is_request = |text: &str| !text.trim().is_empty() && !text.trim_start().starts_with('<');
         if let Some(newest) = users().rev().find(|step| is_request(&step.written)) {
             self.requests.count(held.contains(&words(&newest.written)));
         }
         let rule = Regex::new(r"(?i)\b(?:never|do not|don't|must)\b").expect("the expression is valid");
-        for text in users().map(|step| step.written.as_str()).filter(|text| is_request(text) && text.len() < 4000) {
+        for text in
+            users().map(|step| step.written.as_str()).filter(|text| is_request(text) && text.len() < 4000)
+        {
             for sentence in text.split(['\n', '.', '!', '?']).map(str::trim) {
                 if rule.is_match(sentence) && (12..=300).contains(&sentence.len()) {
                     self.prohibitions.count(held.contains(&words(sentence)));
@@ -100,7 +103,9 @@ impl Survival {
             let of = role(message);
             ((of == "user" || of == "assistant") && !step.written.trim().is_empty()).then_some((of, step))
         });
-        if let Some((_, step)) = speech.filter(|(of, step)| of == "assistant" && step.written.trim_end().ends_with('?')) {
+        if let Some((_, step)) =
+            speech.filter(|(of, step)| of == "assistant" && step.written.trim_end().ends_with('?'))
+        {
             let question = step.written.trim_end().lines().last().unwrap_or_default();
             let question = question.split_inclusive(['.', '!', '?']).last().unwrap_or_default();
             self.questions.count(held.contains(&words(question)));
@@ -154,8 +159,12 @@ impl Survival {
 
     /// Five compactions in a row, each going on from the one before.
     pub(super) fn stability(&mut self, trace: &Trace, finder: &Finder) {
-        let mut cuts: Vec<usize> =
-            trace.points.iter().filter(|point| point.recorded.is_none()).map(|point| point.kept.start).collect();
+        let mut cuts: Vec<usize> = trace
+            .points
+            .iter()
+            .filter(|point| point.recorded.is_none())
+            .map(|point| point.kept.start)
+            .collect();
         cuts.sort_unstable();
         cuts.dedup();
         if cuts.len() < ROUNDS {
@@ -194,7 +203,11 @@ impl fmt::Display for Survival {
         writeln!(f, "- newest requests held word for word: {}", self.requests)?;
         writeln!(f, "- sentences with never, do not, must: {}", self.prohibitions)?;
         writeln!(f, "- questions that wait: {}", self.questions)?;
-        writeln!(f, "- pieces of lines found in the messages: {}; facts of the index: {}", self.lines, self.index)?;
+        writeln!(
+            f,
+            "- pieces of lines found in the messages: {}; facts of the index: {}",
+            self.lines, self.index
+        )?;
         for piece in self.invented.iter().take(20) {
             writeln!(f, "  - not found: {piece}")?;
         }

@@ -21,10 +21,13 @@ pub(super) fn fill(sections: &mut [Section], digest: &Digest, kept: &HashSet<Str
     let text = write(sections);
     let mut room = limit.saturating_sub(units(&text));
     let headings = [HEADING, "## Needed Later"];
-    let Some(section) = sections.iter_mut().find(|section| headings.contains(&section.heading)) else { return };
+    let Some(section) = sections.iter_mut().find(|section| headings.contains(&section.heading)) else {
+        return;
+    };
     let mut for_commands = room * COMMANDS_PERCENT / 100;
     let mut lines: Vec<String> = Vec::new();
-    for command in digest.commands.iter().rev().filter(|command| !command.failed && !command.line.is_empty()) {
+    for command in digest.commands.iter().rev().filter(|command| !command.failed && !command.line.is_empty())
+    {
         let line = format!("Ran `{}`.", command.line);
         let price = units(&line) + 8;
         if price <= for_commands && !text.contains(&command.line) {

@@ -116,8 +116,11 @@ impl Digest {
     /// The same command again, however its output is passed on, replaces what came of it before.
     fn only_newest_commands(&mut self) {
         let mut seen = HashSet::new();
-        let mut newest: Vec<Command> =
-            std::mem::take(&mut self.commands).into_iter().rev().filter(|it| seen.insert(base(&it.line).to_owned())).collect();
+        let mut newest: Vec<Command> = std::mem::take(&mut self.commands)
+            .into_iter()
+            .rev()
+            .filter(|it| seen.insert(base(&it.line).to_owned()))
+            .collect();
         newest.reverse();
         self.commands = newest;
     }

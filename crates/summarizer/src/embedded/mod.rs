@@ -336,7 +336,17 @@ fn done(heading: &'static str, digest: &Digest, weight: u64) -> Section {
         done.add(format!("{verb} {}{times}{why}", change.path), 1000 + n as u32);
     }
     let telling = |command: &&Command| !command.failed && is_telling(&command.line);
-    for (n, command) in digest.commands.iter().rev().filter(telling).take(MOST_LINES).collect::<Vec<_>>().into_iter().rev().enumerate() {
+    for (n, command) in digest
+        .commands
+        .iter()
+        .rev()
+        .filter(telling)
+        .take(MOST_LINES)
+        .collect::<Vec<_>>()
+        .into_iter()
+        .rev()
+        .enumerate()
+    {
         let said = command.said.as_deref().map_or(String::new(), |said| format!(": {said}"));
         done.add(format!("ran `{}`{said}", command.line), 2000 + n as u32);
     }
@@ -372,7 +382,7 @@ fn in_progress(digest: &Digest, previous: &Previous, weight: u64) -> Section {
 /// Commands and calls that failed and never succeeded after.
 fn add_blocked(section: &mut Section, digest: &Digest) {
     for (n, failure) in digest.failures.iter().enumerate() {
-        section.add(format!("{} {}: {}", failure.tool, failure.about, failure.said), 10 + n as u32);
+        section.add(format!("{} `{}`: {}", failure.tool, failure.about, failure.said), 10 + n as u32);
     }
     for (n, command) in digest.commands.iter().filter(|command| command.failed).enumerate() {
         let said = command.said.as_deref().unwrap_or("failed");

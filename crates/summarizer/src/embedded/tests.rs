@@ -95,7 +95,9 @@ fn nothing_is_invented() {
         let source = words(&source);
         let summary = summarize(&input(&messages, 2000));
         let (sections, index) = summary.split_once("Index of facts:").unwrap_or((&summary, ""));
-        for line in sections.lines().filter(|line| !line.starts_with('#') && !line.starts_with("- Summarised ")) {
+        for line in
+            sections.lines().filter(|line| !line.starts_with('#') && !line.starts_with("- Summarised "))
+        {
             let line = line.trim_start_matches(|it: char| it.is_ascii_digit() || "-.[x] ".contains(it));
             let own = ["wrote ", "edited ", "ran ", "Ran ", "Waits for the user's answer:", "(none)"];
             let line = own.iter().find_map(|own| line.strip_prefix(own)).unwrap_or(line);
