@@ -218,8 +218,11 @@ fn history(digest: &Digest, previous: &Previous) -> Vec<Section> {
     add_blocked(&mut blocked, digest);
     let mut critical = Section::new(context::HEADING, Mark::Dash, 10);
     add_previous(&mut critical, previous, Part::Critical, 0);
-    if let Some(question) = &digest.question {
+    // A question waits until the user goes on.
+    if digest.question.is_some() || !digest.requests.is_empty() {
         critical.lines.retain(|line| !line.text.starts_with(QUESTION));
+    }
+    if let Some(question) = &digest.question {
         critical.add(format!("{QUESTION} {question}"), STANDING);
     }
     let mut decisions = Section::new("## Key Decisions", Mark::Dash, 10);
@@ -370,7 +373,8 @@ fn in_progress(digest: &Digest, previous: &Previous, weight: u64) -> Section {
     for (text, _) in digest.todos.iter().filter(|(_, is_done)| !is_done) {
         section.add(text.clone(), 1000);
     }
-    for (n, words) in digest.last_words.iter().rev().take(4).rev().enumerate() {
+    let is_question = |words: &&String| digest.question.as_ref() == Some(words);
+    for (n, words) in digest.last_words.iter().filter(|it| !is_question(it)).rev().take(4).rev().enumerate() {
         section.add(words.clone(), n as u32);
     }
     if digest.last_words.is_empty() && digest.todos.is_empty() {
