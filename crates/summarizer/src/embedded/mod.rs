@@ -373,9 +373,10 @@ fn in_progress(digest: &Digest, previous: &Previous, weight: u64) -> Section {
     for (text, _) in digest.todos.iter().filter(|(_, is_done)| !is_done) {
         section.add(text.clone(), 1000);
     }
-    let is_question = |words: &&String| digest.question.as_ref() == Some(words);
-    for (n, words) in digest.last_words.iter().filter(|it| !is_question(it)).rev().take(4).rev().enumerate() {
-        section.add(words.clone(), n as u32);
+    let last_words = digest.last_words.iter().filter(|words| digest.question.as_ref() != Some(*words));
+    let last_words: Vec<&String> = last_words.collect();
+    for (n, words) in last_words.iter().rev().take(4).rev().enumerate() {
+        section.add(words.as_str(), n as u32);
     }
     if digest.last_words.is_empty() && digest.todos.is_empty() {
         add_previous(&mut section, previous, Part::InProgress, 0);
