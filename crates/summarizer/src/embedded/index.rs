@@ -45,7 +45,9 @@ pub(super) fn score(digest: &Digest, fact: &str, weight: &Weight) -> f64 {
     let recency = f64::from(weight.last) / last;
     let often = 3.0 * f64::from(weight.written) + f64::from(weight.read);
     let cost = fact.len() as f64 / 4.0 + 0.5;
-    often * (0.6 + recency) / cost.sqrt()
+    // An address is long, rare, and cannot be found again.
+    let share = if weight.kind == FactKind::Url { 3.0 } else { 1.0 };
+    share * often * (0.6 + recency) / cost.sqrt()
 }
 
 /// The candidates, what is likeliest to be needed first.

@@ -218,8 +218,11 @@ fn history(digest: &Digest, previous: &Previous) -> Vec<Section> {
     add_blocked(&mut blocked, digest);
     let mut critical = Section::new(context::HEADING, Mark::Dash, 10);
     add_previous(&mut critical, previous, Part::Critical, 0);
-    if let Some(question) = &digest.question {
+    // A question waits until the user goes on.
+    if digest.question.is_some() || !digest.requests.is_empty() {
         critical.lines.retain(|line| !line.text.starts_with(QUESTION));
+    }
+    if let Some(question) = &digest.question {
         critical.add(format!("{QUESTION} {question}"), STANDING);
     }
     let mut decisions = Section::new("## Key Decisions", Mark::Dash, 10);
@@ -370,8 +373,10 @@ fn in_progress(digest: &Digest, previous: &Previous, weight: u64) -> Section {
     for (text, _) in digest.todos.iter().filter(|(_, is_done)| !is_done) {
         section.add(text.clone(), 1000);
     }
-    for (n, words) in digest.last_words.iter().rev().take(4).rev().enumerate() {
-        section.add(words.clone(), n as u32);
+    let last_words = digest.last_words.iter().filter(|words| digest.question.as_ref() != Some(*words));
+    let last_words: Vec<&String> = last_words.collect();
+    for (n, words) in last_words.iter().rev().take(4).rev().enumerate() {
+        section.add(words.as_str(), n as u32);
     }
     if digest.last_words.is_empty() && digest.todos.is_empty() {
         add_previous(&mut section, previous, Part::InProgress, 0);
@@ -382,7 +387,7 @@ fn in_progress(digest: &Digest, previous: &Previous, weight: u64) -> Section {
 /// Commands and calls that failed and never succeeded after.
 fn add_blocked(section: &mut Section, digest: &Digest) {
     for (n, failure) in digest.failures.iter().enumerate() {
-        section.add(format!("{} {}: {}", failure.tool, failure.about, failure.said), 10 + n as u32);
+        section.add(format!("{} `{}`: {}", failure.tool, failure.about, failure.said), 10 + n as u32);
     }
     for (n, command) in digest.commands.iter().filter(|command| command.failed).enumerate() {
         let said = command.said.as_deref().unwrap_or("failed");
