@@ -190,3 +190,110 @@ fn ask(
     }
     Ok(answer.completion.text)
 }
+
+#[cfg(test)]
+mod tests {
+    use compaction_core::settings::CompactionSettings;
+    use session_model::prompts::Prompts;
+    use session_model::value::Value;
+
+    use super::*;
+    use crate::error::Failure;
+    use crate::material::Material;
+    use crate::plan::ModelLimits;
+    use crate::provider::{Completion, Provider};
+    use crate::request::RequestOptions;
+    use crate::retry::{Clock, RetrySettings};
+
+    /// A model that takes prompts of so many bytes, and writes down how long those were that it got.
+    struct Small {
+        most: usize,
+        asked: Mutex<Vec<usize>>,
+    }
+
+    impl Provider for &'static Small {
+        fn complete(
+            &self,
+            request: &Request,
+            _: &Cancel,
+            _: &ProgressFn<'_>,
+        ) -> Result<Completion, ProviderError> {
+            self.asked.lock().expect("nobody panics").push(request.prompt.len());
+            if request.prompt.len() > self.most {
+                return Err(ProviderError {
+                    provider: "small".to_owned(),
+                    failure: Failure::Overflow { prompt_tokens: None, window: None },
+                    message: "too long".to_owned(),
+                    status: Some(400),
+                    retry_after: None,
+                });
+            }
+            let text = format!("summary of {} bytes", request.prompt.len());
+            Ok(Completion { text, usage: Usage::default(), model: "small".to_owned() })
+        }
+
+        fn name(&self) -> &str {
+            "small"
+        }
+    }
+
+    struct Stopped;
+
+    impl Clock for Stopped {
+        fn now_ms(&self) -> u64 {
+            0
+        }
+    }
+
+    /// Summarises so many messages of 4000 characters; gives the outcome, how many requests were planned, and what was asked.
+    fn run(
+        most: usize,
+        window: Option<u64>,
+        n_messages: usize,
+    ) -> (Result<Summaries, Error>, usize, Vec<usize>) {
+        let prompts = Prompts::default();
+        let options = RequestOptions::default();
+        let limits = ModelLimits { window, max_output: None };
+        let job = Job::new(&prompts, &options, limits, &CompactionSettings::default());
+        let json = format!(r#"{{"role":"user","content":"{}"}}"#, "word ".repeat(800));
+        let message = Value::parse(&json).expect("JSON");
+        let material = Material { history: vec![message; n_messages], ..Material::default() };
+        let plan = job.plan(&material, false, None);
+        let planned = job.requests(&plan, &|_| String::new()).len();
+        let small: &'static Small = Box::leak(Box::new(Small { most, asked: Mutex::default() }));
+        let providers: Vec<Box<dyn Provider>> = vec![Box::new(small)];
+        let candidates =
+            Candidates { providers: &providers, settings: RetrySettings::default(), clock: &Stopped };
+        let (cancel, progress) = (Cancel::new(), |_: crate::provider::Progress<'_>| {});
+        let asking = Asking { candidates: &candidates, cancel: &cancel, progress: &progress };
+        let outcome = summarize(&job, &plan, asking);
+        let asked = small.asked.lock().expect("nobody panics").clone();
+        (outcome, planned, asked)
+    }
+
+    #[test]
+    fn eight_million_characters_take_as_many_requests_as_planned() {
+        let (outcome, planned, asked) = run(128_000 * 4, Some(128_000), 2000);
+        assert!(outcome.is_ok_and(|summaries| summaries.cut.is_empty()));
+        assert!(planned > 15 && asked.len() == planned, "{planned} planned, {} made", asked.len());
+    }
+
+    #[test]
+    fn a_provider_that_finds_a_planned_request_too_long_gets_halves() {
+        let (outcome, planned, asked) = run(100_000, Some(128_000), 2000);
+        assert!(outcome.is_ok());
+        assert!(asked.len() > planned, "{planned} planned, {} made", asked.len());
+        assert!(asked[0] > 100_000 && asked.last().is_some_and(|last| *last <= 100_000));
+        // Nothing is lost on the way: what was answered holds every message.
+        let answered: usize = asked.iter().filter(|length| **length <= 100_000).sum();
+        assert!(answered > 2000 * 4000, "{answered}");
+    }
+
+    #[test]
+    fn an_unknown_window_is_found_by_halving_and_the_floor_ends_in_an_error() {
+        assert!(run(30_000, None, 100).0.is_ok());
+        let (outcome, _, asked) = run(2_000, None, 100);
+        assert!(matches!(outcome, Err(Error::Overflow { .. })));
+        assert!(asked.len() < 20, "{asked:?}");
+    }
+}
