@@ -1,11 +1,12 @@
-//! Runs a command with its output to nowhere and prints what it cost: nanoseconds, nanoseconds to the first byte, KiB of memory at
-//! most, exit status. It is small itself: what the kernel says of a child's memory is at least that of its parent.
+//! Runs a command with its output to nowhere and prints what it cost: nanoseconds, nanoseconds to the first byte, microseconds of
+//! processors, KiB of memory at most, exit status. It is small itself: what the kernel says of a child's memory is at least that of its parent.
 
 use std::io::Read;
 use std::process::{Command, ExitCode, Stdio};
 use std::time::Instant;
 
 use nix::sys::resource::{UsageWho, getrusage};
+use nix::sys::time::TimeValLike;
 
 fn main() -> ExitCode {
     let mut arguments = std::env::args_os().skip(1);
@@ -40,8 +41,10 @@ fn main() -> ExitCode {
     }
     let status = child.wait();
     let total = began.elapsed().as_nanos();
-    let memory = getrusage(UsageWho::RUSAGE_CHILDREN).map_or(0, |usage| usage.max_rss());
+    let usage = getrusage(UsageWho::RUSAGE_CHILDREN);
+    let memory = usage.map_or(0, |usage| usage.max_rss());
+    let processors = usage.map_or(0, |usage| (usage.user_time() + usage.system_time()).num_microseconds());
     let code = status.ok().and_then(|status| status.code()).unwrap_or(-1);
-    println!("{total} {first_byte} {memory} {code}");
+    println!("{total} {first_byte} {processors} {memory} {code}");
     ExitCode::SUCCESS
 }

@@ -13,6 +13,7 @@ mod live_writers;
 mod models;
 mod recall;
 mod reference;
+mod repaired;
 mod tidy;
 
 use clap::Parser;
@@ -40,6 +41,8 @@ enum Chore {
     LiveWriters(live_writers::Args),
     /// Write the table of models' windows, limits and prices from a registry package
     Models(models::Args),
+    /// Let the agents open repaired sessions
+    Repaired(repaired::Args),
     /// Measure how much of what is needed later the summaries hold
     Recall(recall::Args),
     /// What the house style asks for and no compiler checks
@@ -58,6 +61,7 @@ fn main() -> anyhow::Result<()> {
         Chore::Limits(args) => limits::run(&args),
         Chore::LiveWriters(args) => live_writers::run(&args),
         Chore::Models(args) => models::run(&args),
+        Chore::Repaired(args) => repaired::run(&args),
         Chore::Recall(args) => recall::run(&args),
         Chore::Tidy => tidy::run(),
     }

@@ -67,7 +67,8 @@ impl<'a, S: Strings> Walker<'a, S> {
     pub fn peek(&mut self) -> u8 {
         let bytes = self.bytes();
         while let Some(&byte) = bytes.get(self.at) {
-            if !matches!(byte, b' ' | b'\t' | b'\n' | b'\r') {
+            // Nearly always: agents print no white space.
+            if byte > b' ' || !matches!(byte, b' ' | b'\t' | b'\n' | b'\r') {
                 return byte;
             }
             self.at += 1;
@@ -77,6 +78,10 @@ impl<'a, S: Strings> Walker<'a, S> {
 
     #[inline]
     fn expect(&mut self, byte: u8) -> Result<(), ScanError> {
+        if self.bytes().get(self.at) == Some(&byte) {
+            self.at += 1;
+            return Ok(());
+        }
         if self.peek() != byte || self.at >= self.bytes().len() {
             return self.error();
         }
@@ -164,8 +169,16 @@ impl<'a, S: Strings> Walker<'a, S> {
     /// # Errors
     /// The first byte that is not JSON.
     pub fn skip(&mut self) -> Result<(usize, usize), ScanError> {
-        self.peek();
+        let first = self.peek();
         let start = self.at;
+        if first == b'"' {
+            self.string()?;
+            return Ok((start, self.at));
+        }
+        if first != b'{' && first != b'[' {
+            self.scalar()?;
+            return Ok((start, self.at));
+        }
         let mut levels = Levels::default();
         loop {
             match self.peek() {
@@ -221,11 +234,15 @@ impl<'a, S: Strings> Walker<'a, S> {
     /// Passes over a number, `true`, `false` or `null`.
     fn scalar(&mut self) -> Result<(), ScanError> {
         let rest = &self.bytes()[self.at..];
-        for word in [&b"true"[..], b"false", b"null"] {
-            if rest.starts_with(word) {
-                self.at += word.len();
-                return Ok(());
-            }
+        let word = match rest.first() {
+            Some(b't') => &b"true"[..],
+            Some(b'f') => b"false",
+            Some(b'n') => b"null",
+            _ => b"",
+        };
+        if !word.is_empty() && rest.starts_with(word) {
+            self.at += word.len();
+            return Ok(());
         }
         let length = number_length(rest);
         if length == 0 {
@@ -241,13 +258,21 @@ impl<'a, S: Strings> Walker<'a, S> {
     /// The first byte that is not JSON.
     pub fn number(&mut self) -> Result<Option<f64>, ScanError> {
         let is_number = matches!(self.peek(), b'-' | b'0'..=b'9');
-        let (start, end) = self.skip()?;
         // Nearly all of them are small counts, which need no float parser.
-        let digits = self.slice(start, end).as_bytes();
-        if digits.len() <= 15 && digits.iter().all(u8::is_ascii_digit) {
-            let whole = digits.iter().fold(0u64, |sum, digit| sum * 10 + u64::from(digit - b'0'));
+        let (mut at, mut whole) = (self.at, 0u64);
+        while let Some(digit @ b'0'..=b'9') = self.bytes().get(at) {
+            whole = whole.wrapping_mul(10).wrapping_add(u64::from(digit - b'0'));
+            at += 1;
+        }
+        let n_digits = at - self.at;
+        let is_small = (1..=15).contains(&n_digits)
+            && (n_digits == 1 || self.bytes()[self.at] != b'0')
+            && !matches!(self.bytes().get(at), Some(b'.' | b'e' | b'E'));
+        if is_small {
+            self.at = at;
             return Ok(Some(whole as f64));
         }
+        let (start, end) = self.skip()?;
         Ok(if is_number { self.slice(start, end).parse().ok() } else { None })
     }
 
@@ -276,27 +301,32 @@ impl<'a, S: Strings> Walker<'a, S> {
 /// The open containers around a place: one bit each, set for an object.
 #[derive(Default)]
 struct Levels {
-    words: Vec<u64>,
+    /// The innermost ones.
+    innermost: u64,
+    /// Those around them, 64 to a word.
+    outer: Vec<u64>,
     depth: usize,
 }
 
 impl Levels {
     fn push(&mut self, in_object: bool) {
-        let (word, bit) = (self.depth / 64, self.depth % 64);
-        if word == self.words.len() {
-            self.words.push(0);
+        if self.depth > 0 && self.depth.is_multiple_of(64) {
+            self.outer.push(std::mem::take(&mut self.innermost));
         }
-        self.words[word] = self.words[word] & !(1 << bit) | u64::from(in_object) << bit;
+        self.innermost = self.innermost << 1 | u64::from(in_object);
         self.depth += 1;
     }
 
     fn pop(&mut self) {
+        self.innermost >>= 1;
         self.depth -= 1;
+        if self.depth > 0 && self.depth.is_multiple_of(64) {
+            self.innermost = self.outer.pop().unwrap_or(0);
+        }
     }
 
     fn last(&self) -> Option<bool> {
-        let at = self.depth.checked_sub(1)?;
-        Some(self.words[at / 64] >> (at % 64) & 1 == 1)
+        (self.depth > 0).then_some(self.innermost & 1 == 1)
     }
 }
 
@@ -385,6 +415,43 @@ mod tests {
             ["1", "-0.5e+10", "true", "null", "{}", "[]", "[[],{}]", r#"{"a":[1,{"b":null}],"c":"}"}"#]
         {
             assert_eq!(Walker::new(json).skip(), Ok((0, json.len())));
+        }
+    }
+
+    #[test]
+    fn small_numbers_are_read_as_others_are() {
+        for (json, number) in [
+            ("0", Some(0.0)),
+            ("7,", Some(7.0)),
+            ("123456789012345", Some(123_456_789_012_345.0)),
+            ("1234567890123456789", Some(1_234_567_890_123_456_789.0)),
+            ("-5", Some(-5.0)),
+            ("1.5", Some(1.5)),
+            ("1e3", Some(1000.0)),
+            ("\"1\"", None),
+            ("null", None),
+        ] {
+            assert_eq!(Walker::new(json).number(), Ok(number), "{json}");
+        }
+        for json in ["", "-", "1.", "x"] {
+            assert!(Walker::new(json).number().is_err(), "{json}");
+        }
+        // Two values side by side: the second is for whoever reads on.
+        let mut walker = Walker::new("01");
+        assert_eq!((walker.number().is_err(), walker.position()), (true, 0));
+    }
+
+    #[test]
+    fn containers_of_both_kinds_close_in_their_order_at_any_depth() {
+        for depth in [1, 63, 64, 65, 127, 128, 129, 200] {
+            let open = |n: usize| if n.is_multiple_of(3) { "{\"a\":" } else { "[" };
+            let close = |n: usize| if n.is_multiple_of(3) { "}" } else { "]" };
+            let opened: String = (0..depth).map(open).collect();
+            let closed: String = (0..depth).rev().map(close).collect();
+            let json = format!("{opened}1{closed}");
+            assert_eq!(Walker::new(&json).skip(), Ok((0, json.len())), "{depth}");
+            let wrong = json.replacen("1}", "1]", 1).replacen("1]", "1}", usize::from(!json.contains("1}")));
+            assert!(Walker::new(&wrong).skip().is_err(), "{depth}");
         }
     }
 

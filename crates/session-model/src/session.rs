@@ -53,10 +53,27 @@ impl Records for [u8] {
                 line: span.line,
                 reason: "the record is not in these bytes".to_owned(),
             })?;
-        Ok(match simdutf8::basic::from_utf8(bytes) {
-            Ok(text) => Cow::Borrowed(text),
-            Err(_) => String::from_utf8_lossy(bytes),
-        })
+        Ok(lossy(bytes))
+    }
+}
+
+/// Records that were fetched one by one, each with its span.
+#[derive(Clone, Copy, Debug)]
+pub struct Fetched<'b>(pub &'b [(Span, &'b [u8])]);
+
+impl Records for Fetched<'_> {
+    fn text(&self, span: Span) -> Result<Cow<'_, str>, RecordError> {
+        let found = self.0.iter().find(|(fetched, _)| *fetched == span);
+        found
+            .map(|(_, bytes)| lossy(bytes))
+            .ok_or_else(|| RecordError { line: span.line, reason: "the record was not fetched".to_owned() })
+    }
+}
+
+fn lossy(bytes: &[u8]) -> Cow<'_, str> {
+    match simdutf8::basic::from_utf8(bytes) {
+        Ok(text) => Cow::Borrowed(text),
+        Err(_) => String::from_utf8_lossy(bytes),
     }
 }
 

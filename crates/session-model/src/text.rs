@@ -67,7 +67,9 @@ impl<'a> Str<'a> {
     /// Whether the text equals `other`.
     pub fn is(&self, other: &str) -> bool {
         match self {
-            Str::Raw(raw) if !raw.contains('\\') => *raw == other,
+            // An escape is longer than what it stands for.
+            Str::Raw(raw) if raw.len() < other.len() => false,
+            Str::Raw(raw) if !raw.as_bytes().contains(&b'\\') => *raw == other,
             Str::Raw(_) | Str::Text(_) => self.text() == other,
         }
     }
@@ -100,6 +102,11 @@ impl<'a> Str<'a> {
 
 impl PartialEq for Str<'_> {
     fn eq(&self, other: &Self) -> bool {
+        if let (Str::Raw(raw), Str::Raw(other)) = (self, other)
+            && (raw == other || ![raw, other].iter().any(|raw| raw.as_bytes().contains(&b'\\')))
+        {
+            return raw == other;
+        }
         self.text() == other.text()
     }
 }
@@ -197,10 +204,7 @@ pub fn decode(raw: &str) -> Cow<'_, str> {
     text.extend_from_slice(&raw.as_bytes()[..first]);
     append_decoded(raw, first, &mut text);
     // Every piece is whole characters of `raw` or those that an escape stands for.
-    Cow::Owned(
-        String::from_utf8(text)
-            .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned()),
-    )
+    Cow::Owned(String::from_utf8(text).expect("whole characters behind whole characters"))
 }
 
 /// Appends what the escapes of `raw` stand for and what is between them, from byte `at` on.

@@ -1,12 +1,23 @@
 //! A JSON value whose strings and numbers stay as the file spells them, printed as JavaScript would print it.
 
 use std::borrow::Cow;
+use std::cell::RefCell;
 
+use crate::marks::Marks;
 use crate::scan::{ScanError, Walker};
+use crate::strings::Strings;
 use crate::text::{Str, index_key, js_number};
 
 /// Levels that are built; what lies deeper is kept as text, so that neither building nor dropping a value can exhaust the stack.
 const MAX_DEPTH: usize = 128;
+
+/// Texts are marked from this length on; the marks of shorter ones cost more than they save.
+const MARKED: usize = 512;
+
+thread_local! {
+    /// For texts that are no part of a marked one.
+    static MARKS: RefCell<Marks> = RefCell::default();
+}
 
 /// A JSON value, borrowed from the text that it was read from.
 #[derive(Clone, Debug, PartialEq)]
@@ -37,12 +48,16 @@ impl<'a> Value<'a> {
     /// # Errors
     /// The first byte that is not JSON.
     pub fn parse(text: &'a str) -> Result<Value<'a>, ScanError> {
-        let mut walker = Walker::new(text);
-        let value = build(&mut walker, 0)?;
-        if walker.peek() != 0 || walker.position() < text.len() {
-            return Err(ScanError { at: walker.position() });
+        if text.len() < MARKED {
+            return whole(Walker::new(text));
         }
-        Ok(value)
+        MARKS.with_borrow_mut(|marks| {
+            marks.take(text);
+            let value = whole(Walker::marked(text, 0, marks, 0));
+            // One huge text must not be paid for until the end.
+            marks.shrink(1 << 20);
+            value
+        })
     }
 
     /// The field `key` of an object.
@@ -275,7 +290,16 @@ impl<'a> FromIterator<(Str<'a>, Value<'a>)> for Object<'a> {
     }
 }
 
-fn build<'a>(walker: &mut Walker<'a>, depth: usize) -> Result<Value<'a>, ScanError> {
+/// The value that is all of the walker's text.
+fn whole<'a, S: Strings>(mut walker: Walker<'a, S>) -> Result<Value<'a>, ScanError> {
+    let value = build(&mut walker, 0)?;
+    if walker.peek() != 0 || walker.position() < walker.text.len() {
+        return Err(ScanError { at: walker.position() });
+    }
+    Ok(value)
+}
+
+fn build<'a, S: Strings>(walker: &mut Walker<'a, S>, depth: usize) -> Result<Value<'a>, ScanError> {
     let byte = walker.peek();
     if depth > MAX_DEPTH {
         let (start, end) = walker.skip()?;

@@ -31,6 +31,8 @@ pub(super) struct Task {
 pub(super) struct Cost {
     /// From its start to its end.
     pub(super) seconds: f64,
+    /// Of all processors: what neighbours on the machine take is not in it.
+    pub(super) processor_seconds: f64,
     /// To the first byte of its output, if that was asked for.
     pub(super) first_byte: f64,
     /// The most memory it held.
@@ -117,7 +119,7 @@ impl Programs {
         let output = command.output().context("the measuring program")?;
         let said = String::from_utf8_lossy(&output.stdout).into_owned();
         let numbers: Vec<i64> = said.split_whitespace().filter_map(|word| word.parse().ok()).collect();
-        let &[total, first_byte, kib, status] = &numbers[..] else {
+        let &[total, first_byte, micros, kib, status] = &numbers[..] else {
             anyhow::bail!("{}: {}", task.name, String::from_utf8_lossy(&output.stderr));
         };
         ensure!(
@@ -129,6 +131,7 @@ impl Programs {
         );
         Ok(Cost {
             seconds: total as f64 / 1e9,
+            processor_seconds: micros as f64 / 1e6,
             first_byte: first_byte as f64 / 1e9,
             bytes: kib as u64 * 1024,
         })
@@ -159,5 +162,10 @@ fn median(mut costs: Vec<Cost>) -> Cost {
         costs.sort_by(|a, b| key(a).total_cmp(&key(b)));
         costs.get(costs.len() / 2).map_or(0.0, key)
     };
-    Cost { seconds: middle(|cost| cost.seconds), first_byte: middle(|cost| cost.first_byte), bytes }
+    Cost {
+        seconds: middle(|cost| cost.seconds),
+        processor_seconds: middle(|cost| cost.processor_seconds),
+        first_byte: middle(|cost| cost.first_byte),
+        bytes,
+    }
 }

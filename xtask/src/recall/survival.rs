@@ -107,7 +107,7 @@ impl Survival {
             speech.filter(|(of, step)| of == "assistant" && step.written.trim_end().ends_with('?'))
         {
             let question = step.written.trim_end().lines().last().unwrap_or_default();
-            let question = question.split_inclusive(['.', '!', '?']).last().unwrap_or_default();
+            let question = question.split_inclusive(['.', '!', '?']).next_back().unwrap_or_default();
             self.questions.count(held.contains(&words(question)));
         }
         self.nothing_invented(trace, point, summary, finder);
@@ -132,6 +132,7 @@ impl Survival {
             r"^(?:\s*(?:- \[[x ]\] |- |\d+\. )?)(?:Wrote |Edited |Ran |wrote |edited |ran |Waits for the user's answer: )?",
         )
         .expect("the expression is valid");
+        let times = Regex::new(r"(?:,| \() ?\d+ (?:times|edits)\)?").expect("the expression is valid");
         let (sections, index) = summary.split_once("Index of facts:").unwrap_or((summary, ""));
         for line in sections.lines() {
             let line = line.trim();
@@ -139,7 +140,6 @@ impl Survival {
                 continue;
             }
             let line = frame.replace(line, "");
-            let times = Regex::new(r"(?:,| \() ?\d+ (?:times|edits)\)?").expect("the expression is valid");
             let line = times.replace_all(&line, " : ");
             for piece in line.split(['`', '"', '*', '…', ':', '(', ')']) {
                 let piece = words(piece);

@@ -4,9 +4,11 @@ use clap::{Args, ValueEnum};
 use session_model::agent_message::{AgentMessage, agent_messages};
 use session_model::branch::Branch;
 use session_model::dialect::Dialect;
+use session_model::error::Problem;
 use session_model::model_message::model_message;
 use session_model::prompts::Prompts;
 use session_model::sequence::Sequence;
+use session_model::session::Session;
 use session_model::state::State;
 use session_model::text::shown;
 use session_model::validate::validate;
@@ -23,6 +25,7 @@ use crate::{batch, leaf, prompts};
 
 mod blobs;
 mod markdown;
+mod stream;
 mod text;
 mod wire;
 
@@ -89,10 +92,19 @@ pub(crate) struct Context<'a> {
 /// Faults and notes that are said one by one; a broken session has thousands.
 const SHOWN_FINDINGS: usize = 10;
 
-/// What was printed and what there is to say.
+/// What is to be printed and what there is to say.
 struct Printed {
-    bytes: Vec<u8>,
+    output: Output,
     notes: Vec<String>,
+}
+
+/// What is to be printed.
+enum Output {
+    /// This.
+    Bytes(Vec<u8>),
+    /// The messages of a large session, written while the file is read a second time: neither it nor its context is ever in
+    /// memory as a whole.
+    Messages(Box<stream::Indexed>),
 }
 
 /// Runs the command.
@@ -112,6 +124,10 @@ pub fn run(app: &App, args: &ContextArgs) -> Result<Status, CommandError> {
     let items = discover(app, &args.paths, Stdin::Allowed, Without::Newest)?;
     let has_many = items.len() > 1;
     let work = |file: &SessionFile, worker: &batch::Worker<'_>| {
+        if stream::is_for(format, file) {
+            let (indexed, notes) = stream::index(args, read, file, worker)?;
+            return Ok(Printed { output: Output::Messages(Box::new(indexed)), notes });
+        }
         let loaded = file.load(read, worker)?;
         print(app, args, format, &prompts, file, &loaded)
     };
@@ -124,15 +140,27 @@ pub fn run(app: &App, args: &ContextArgs) -> Result<Status, CommandError> {
                 for note in &printed.notes {
                     app.printer.warn(&format!("{name}: {note}"));
                 }
+                let mut outcome = Ok(Outcome::Done(()));
                 app.printer.data(|out| {
                     if has_many && matches!(format, Format::Text | Format::Markdown) {
                         let gap = if is_first { "" } else { "\n" };
                         writeln!(out, "{gap}{}\n", app.printer.paint().bold(shown(&name)))?;
                     }
-                    out.write_all(&printed.bytes)
+                    match &printed.output {
+                        Output::Bytes(bytes) => out.write_all(bytes),
+                        Output::Messages(indexed) => {
+                            let writer = MessageWriter::new(app, args, format, &prompts);
+                            let result = indexed.write(writer, out)?;
+                            outcome = result.map(Outcome::Done);
+                            Ok(())
+                        }
+                    }
                 })?;
                 is_first = false;
-                reporter.tally::<()>(item, &Ok(Outcome::Done(())));
+                if let Err(error) = &outcome {
+                    app.printer.error(error);
+                }
+                reporter.tally::<()>(item, &outcome);
             }
             Err(error) => {
                 app.printer.error(&error);
@@ -160,48 +188,86 @@ fn print(
     let session = &loaded.session;
     let branch = leaf::branch(&file.path, session, args.leaf.as_deref())?;
     let sequence = branch.effective();
-    let mut notes = notes(args, loaded, &branch, &sequence);
+    let mut notes = notes(args, &loaded.problems, &branch, &sequence);
     let records: &[u8] = &loaded.bytes;
-    let mut messages = agent_messages(&sequence, records).map_err(at)?;
-    if !args.agent {
-        messages = messages
-            .into_iter()
-            .filter_map(|message| {
-                Some(AgentMessage { value: model_message(message.value, prompts)?, ..message })
-            })
-            .collect();
+    let messages = agent_messages(&sequence, records).map_err(at)?;
+    let mut writer = MessageWriter::new(app, args, format, prompts);
+    if matches!(format, Format::Text | Format::Markdown | Format::Jsonl) {
+        writer.begin(session);
+        messages.into_iter().for_each(|message| writer.message(session, message));
+        return Ok(Printed { output: Output::Bytes(writer.text.into_bytes()), notes });
     }
+    let messages = messages.into_iter().filter_map(|message| writer.seen(message)).collect();
     let context = Context { sequence: &sequence, messages, state: State::of(&branch) };
     let mut bytes = Vec::new();
-    match format {
-        Format::Text => text::write(&context, app.printer.paint(), app.printer.is_terminal(), &mut bytes),
-        Format::Markdown => markdown::write(&context, &mut bytes),
-        Format::Json => json(&context, file, &mut bytes),
-        Format::Jsonl => {
-            for message in &context.messages {
-                bytes.extend_from_slice(message.value.to_json().as_bytes());
-                bytes.push(b'\n');
-            }
-        }
-        Format::Anthropic | Format::Openai | Format::Responses | Format::Gemini => {
-            if let Some(format) = wire::format(format) {
-                notes.extend(wire::write(app, args, format, &context, &mut bytes));
-            }
+    match wire::format(format) {
+        Some(format) => notes.extend(wire::write(app, args, format, &context, &mut bytes)),
+        None => json(&context, file, &mut bytes),
+    }
+    Ok(Printed { output: Output::Bytes(bytes), notes })
+}
+
+/// Writes messages in the formats that have them one after the other.
+struct MessageWriter<'a> {
+    format: Format,
+    style: text::Style,
+    /// Absent where the messages are printed as the agent holds them.
+    prompts: Option<&'a Prompts>,
+    n_written: usize,
+    /// What is written and not taken yet.
+    text: String,
+}
+
+impl<'a> MessageWriter<'a> {
+    fn new(app: &App, args: &ContextArgs, format: Format, prompts: &'a Prompts) -> Self {
+        let style = text::Style { paint: app.printer.paint(), is_terminal: app.printer.is_terminal() };
+        let prompts = (!args.agent).then_some(prompts);
+        MessageWriter { format, style, prompts, n_written: 0, text: String::new() }
+    }
+
+    /// The message as it is printed; `None` if the model does not get it.
+    fn seen<'r>(&self, message: AgentMessage<'r>) -> Option<AgentMessage<'r>> {
+        match self.prompts {
+            None => Some(message),
+            Some(prompts) => Some(AgentMessage { value: model_message(message.value, prompts)?, ..message }),
         }
     }
-    Ok(Printed { bytes, notes })
+
+    /// Writes what stands before the messages.
+    fn begin(&mut self, session: &Session) {
+        if self.format == Format::Markdown {
+            markdown::write_title(session, &mut self.text);
+        }
+    }
+
+    fn message(&mut self, session: &Session, message: AgentMessage<'_>) {
+        let Some(message) = self.seen(message) else { return };
+        match self.format {
+            Format::Markdown => {
+                let start = self.text.len();
+                markdown::write(session, self.n_written, &message, &mut self.text);
+                if self.style.is_terminal {
+                    let shown = text::harmless(&self.text[start..]).into_owned();
+                    self.text.replace_range(start.., &shown);
+                }
+            }
+            Format::Jsonl => {
+                message.value.write_json(&mut self.text);
+                self.text.push('\n');
+            }
+            _ => text::write(session, self.n_written, &message, self.style, &mut self.text),
+        }
+        self.n_written += 1;
+    }
 }
 
 /// What is to be said of a context beside the context.
-fn notes(args: &ContextArgs, loaded: &Loaded, branch: &Branch<'_>, sequence: &Sequence<'_>) -> Vec<String> {
-    let session = &loaded.session;
+fn notes(args: &ContextArgs, found: &[Problem], branch: &Branch<'_>, sequence: &Sequence<'_>) -> Vec<String> {
+    let session = sequence.session;
     let mut notes = Vec::new();
-    if !loaded.problems.is_empty() {
-        let problems = count(loaded.problems.len() as u64, "problem");
-        notes.push(format!(
-            "{problems} in the file, first in line {}; see sesstool doctor",
-            loaded.problems[0].line
-        ));
+    if let Some(first) = found.first() {
+        let problems = count(found.len() as u64, "problem");
+        notes.push(format!("{problems} in the file, first in line {}; see sesstool doctor", first.line));
     }
     if args.leaf.is_none() {
         notes.extend(leaf::elsewhere(session, branch));

@@ -146,6 +146,50 @@ impl FileLines {
     }
 }
 
+/// The part of a file around what was fetched last: records mostly stand one behind the other, and then one reading serves many.
+pub struct Window<'f> {
+    lines: &'f FileLines,
+    buffer: Aligned,
+    /// Where in the file the buffer starts, and how many bytes of it are read.
+    start: u64,
+    n_read: usize,
+}
+
+impl<'f> Window<'f> {
+    /// Nothing is read yet.
+    pub fn new(lines: &'f FileLines) -> Self {
+        Self { lines, buffer: Aligned::new(CHUNK), start: 0, n_read: 0 }
+    }
+
+    /// `length` bytes from `offset`. Fails with [`DiskError::Changed`] if the file is shorter by now.
+    pub fn fetch(&mut self, offset: u64, length: usize) -> Result<&[u8], DiskError> {
+        let changed = || DiskError::Changed { path: self.lines.path.clone() };
+        let end = offset.checked_add(length as u64).ok_or_else(changed)?;
+        if offset < self.start || end > self.start + self.n_read as u64 {
+            let rest = self.lines.fingerprint.length.checked_sub(offset).ok_or_else(changed)?;
+            if length as u64 > rest {
+                return Err(changed());
+            }
+            let wanted = usize::try_from(rest).unwrap_or(usize::MAX).min(length.max(CHUNK));
+            if self.buffer.length < wanted || self.buffer.length > wanted.max(4 * CHUNK) {
+                self.buffer = Aligned::new(wanted.max(CHUNK));
+            }
+            self.n_read = 0;
+            let into = &mut self.buffer.as_mut()[..wanted];
+            self.lines.file.read_exact_at(into, offset).map_err(cut_short(&self.lines.path))?;
+            (self.start, self.n_read) = (offset, wanted);
+        }
+        let first = (offset - self.start) as usize;
+        Ok(&self.buffer.as_slice()[first..first + length])
+    }
+}
+
+impl std::fmt::Debug for Window<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Window").field("start", &self.start).field("n_read", &self.n_read).finish()
+    }
+}
+
 /// Feeds the first `length` bytes of an open file to a callback.
 pub(super) fn each_chunk(file: &File, length: u64, mut on_chunk: impl FnMut(&[u8])) -> io::Result<()> {
     each_chunk_from(file, 0, length, |chunk| {
@@ -224,5 +268,41 @@ fn cut_short(path: &Path) -> impl FnOnce(io::Error) -> DiskError {
     move |error| match error.kind() {
         io::ErrorKind::UnexpectedEof => DiskError::Changed { path: path.to_owned() },
         _ => io_error(path, "read the file")(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_window_gives_the_bytes_of_the_file_wherever_it_stands() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("file");
+        let bytes: Vec<u8> = (0..5 * CHUNK + 7).map(|n| (n * 7 / 3) as u8).collect();
+        std::fs::write(&path, &bytes).expect("a file");
+        let lines = FileLines::open(&path).expect("the file");
+        let mut window = Window::new(&lines);
+        let end = bytes.len();
+        for (start, length) in [
+            (0, 0),
+            (0, 10),
+            (CHUNK - 5, 10),
+            (CHUNK, 5),
+            (3, CHUNK * 4),
+            (2, 1),
+            (end - 3, 3),
+            (0, end),
+            (end, 0),
+            (7, 100),
+        ] {
+            let fetched = window.fetch(start as u64, length).expect("within the file");
+            assert!(fetched == &bytes[start..start + length], "{start} {length}");
+        }
+        for (start, length) in [(end - 3, 4), (end + 1, 0), (usize::MAX, 1)] {
+            let result = window.fetch(start as u64, length).map(<[u8]>::len);
+            assert!(matches!(result, Err(DiskError::Changed { .. })), "{start} {length}");
+        }
+        assert_eq!(window.fetch(0, 3).expect("within the file"), &bytes[..3]);
     }
 }

@@ -97,3 +97,42 @@ fn request_bodies_are_json_for_each_api() {
     }
     assert_eq!(env.run(["context", "--agent", "--format", "gemini", "a.jsonl"]).status, Some(2));
 }
+
+/// A session that is long enough to be written while it is read, with what is read in a special way.
+fn large_session() -> Vec<u8> {
+    let mut file = session("one");
+    for n in 0..12 {
+        let text = format!("number {n}: é\\n\\u001b[31m\\\"quoted\\\" ").repeat(15_000);
+        let fields = format!(r#""message":{{"role":"user","content":[{{"type":"text","text":"{text}"}}]}}"#);
+        file = with_entry(&file, &format!("b{n}"), "message", &fields);
+    }
+    let edit = r#""targetId":"b3","replacement":{"content":[{"type":"text","text":"put in its place"}]}"#;
+    file = with_entry(&file, "edit1", "context_edit", edit);
+    file = with_entry(&file, "edit2", "context_edit", r#""targetId":"b4","replacement":null"#);
+    let compaction = r#""summary":"what was","firstKeptEntryId":"b1","tokensBefore":9"#;
+    file = with_entry(&file, "c1", "compaction", compaction);
+    file = with_entry(&file, "last", "message", r#""message":{"role":"user","content":"not UTF-8: ?"}"#);
+    let mut bytes = file.into_bytes();
+    let at = bytes.iter().rposition(|byte| *byte == b'?').expect("it was just written");
+    bytes[at] = 0xFF;
+    bytes
+}
+
+#[test]
+fn a_large_session_is_printed_as_one_in_memory_is() {
+    let env = TestEnv::new();
+    let bytes = large_session();
+    assert!(bytes.len() > 5 << 20, "{}", bytes.len());
+    env.write("large.jsonl", &bytes);
+    for words in ["text", "markdown", "jsonl"] {
+        for more in [&[][..], &["--agent"], &["--leaf", "b7"]] {
+            let arguments = |path| [&["context", "--format", words, path], more].concat();
+            let from_file = env.run(arguments("large.jsonl"));
+            // What comes through a pipe is in memory as a whole.
+            let from_pipe = env.run_with_input(arguments("-"), &bytes);
+            assert!(from_file.stdout == from_pipe.stdout, "{words} {more:?}");
+            assert!(from_file.stdout.len() > 1 << 20, "{words} {more:?}");
+            assert_eq!((from_file.status, from_pipe.status), (Some(0), Some(0)));
+        }
+    }
+}

@@ -2,37 +2,38 @@
 
 use std::fmt::Write as _;
 
-use super::Context;
+use session_model::agent_message::AgentMessage;
+use session_model::session::Session;
+
 use super::text::parts;
 
-/// Appends the Markdown: a heading for each message, labelled parts in fences.
-pub(super) fn write(context: &Context<'_>, out: &mut Vec<u8>) {
-    let session = context.sequence.session;
-    let mut text = String::new();
+/// Appends the session's name, if it has one.
+pub(super) fn write_title(session: &Session, text: &mut String) {
     if let Some(title) = session.title() {
         let _ = writeln!(text, "# {}\n", title.replace('\n', " "));
     }
-    for (n, message) in context.messages.iter().enumerate() {
-        let role = message.value.text("role").unwrap_or_default();
-        let id = session.id(message.item.entry);
-        let _ = writeln!(text, "## {} {} `{id}`\n", n + 1, heading(&role));
-        for (label, body) in parts(&message.value) {
-            match label {
-                None if role != "toolResult" => {
-                    text.push_str(body.trim_end());
-                    text.push_str("\n\n");
+}
+
+/// Appends the `n`th message, from 0: a heading, and labelled parts in fences.
+pub(super) fn write(session: &Session, n: usize, message: &AgentMessage<'_>, text: &mut String) {
+    let role = message.value.text("role").unwrap_or_default();
+    let id = session.id(message.item.entry);
+    let _ = writeln!(text, "## {} {} `{id}`\n", n + 1, heading(&role));
+    for (label, body) in parts(&message.value) {
+        match label {
+            None if role != "toolResult" => {
+                text.push_str(body.trim_end());
+                text.push_str("\n\n");
+            }
+            label => {
+                if let Some(label) = label {
+                    let _ = writeln!(text, "*{}*\n", label.trim_end_matches(':'));
                 }
-                label => {
-                    if let Some(label) = label {
-                        let _ = writeln!(text, "*{}*\n", label.trim_end_matches(':'));
-                    }
-                    let fence = fence(&body);
-                    let _ = writeln!(text, "{fence}\n{}\n{fence}\n", body.trim_end_matches('\n'));
-                }
+                let fence = fence(&body);
+                let _ = writeln!(text, "{fence}\n{}\n{fence}\n", body.trim_end_matches('\n'));
             }
         }
     }
-    out.extend_from_slice(text.as_bytes());
 }
 
 fn heading(role: &str) -> &str {

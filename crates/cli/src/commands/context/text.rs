@@ -4,38 +4,47 @@ use std::borrow::Cow;
 use std::fmt::Write as _;
 
 use session_model::agent_message::AgentMessage;
+use session_model::session::Session;
 use session_model::text::shown;
 use session_model::value::Value;
 
-use super::Context;
 use crate::figures::{bytes as size, count};
 use crate::printer::Paint;
 
-/// Appends the text. On a terminal the control characters of contents are spelled out.
-pub(super) fn write(context: &Context<'_>, paint: Paint, is_terminal: bool, out: &mut Vec<u8>) {
-    let mut text = String::new();
-    for (n, message) in context.messages.iter().enumerate() {
-        if n > 0 {
-            text.push('\n');
-        }
-        let _ = writeln!(text, "{}", paint.bold(title(context, n, message)));
-        for part in parts(&message.value) {
-            let (label, body) = part;
-            if let Some(label) = label {
-                let _ = writeln!(text, "{}", paint.accent(shown(&label)));
-            }
-            let body = if is_terminal { harmless(&body) } else { body };
-            text.push_str(&body);
-            if !body.is_empty() && !body.ends_with('\n') {
-                text.push('\n');
-            }
-        }
-    }
-    out.extend_from_slice(text.as_bytes());
+/// How the text is written.
+#[derive(Clone, Copy)]
+pub(super) struct Style {
+    pub(super) paint: Paint,
+    /// Control characters of contents are spelled out there.
+    pub(super) is_terminal: bool,
 }
 
-fn title(context: &Context<'_>, n: usize, message: &AgentMessage<'_>) -> String {
-    let session = context.sequence.session;
+/// Appends the `n`th message, from 0.
+pub(super) fn write(
+    session: &Session,
+    n: usize,
+    message: &AgentMessage<'_>,
+    style: Style,
+    text: &mut String,
+) {
+    let Style { paint, is_terminal } = style;
+    if n > 0 {
+        text.push('\n');
+    }
+    let _ = writeln!(text, "{}", paint.bold(title(session, n, message)));
+    for (label, body) in parts(&message.value) {
+        if let Some(label) = label {
+            let _ = writeln!(text, "{}", paint.accent(shown(&label)));
+        }
+        let body = if is_terminal { harmless(&body) } else { body };
+        text.push_str(&body);
+        if !body.is_empty() && !body.ends_with('\n') {
+            text.push('\n');
+        }
+    }
+}
+
+fn title(session: &Session, n: usize, message: &AgentMessage<'_>) -> String {
     let value = &message.value;
     let role = value.text("role").unwrap_or_default();
     let tokens = session.tokenizer.message(value);
@@ -137,7 +146,7 @@ fn image(block: &Value<'_>) -> String {
 }
 
 /// Content with its control characters spelled out, line ends and tabs apart.
-fn harmless(text: &str) -> Cow<'_, str> {
+pub(super) fn harmless(text: &str) -> Cow<'_, str> {
     if text.split(['\n', '\t']).all(|piece| matches!(shown(piece), Cow::Borrowed(_))) {
         return Cow::Borrowed(text);
     }
@@ -148,4 +157,18 @@ fn harmless(text: &str) -> Cow<'_, str> {
         out.push_str(&piece[body.len()..]);
     }
     Cow::Owned(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::harmless;
+
+    #[test]
+    fn only_line_ends_and_tabs_stay_control_characters() {
+        assert_eq!(harmless("a\tb\n\nc\n"), "a\tb\n\nc\n");
+        assert_eq!(
+            harmless("\u{1b}[2J\n\t\u{7}\r\u{9b}31m\u{202e}x\n"),
+            "\\u{1b}[2J\n\t\\u{7}\\r\\u{9b}31m\\u{202e}x\n"
+        );
+    }
 }
