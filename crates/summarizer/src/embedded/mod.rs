@@ -365,7 +365,14 @@ fn is_telling(line: &str) -> bool {
         "test", "build", "check", "commit", "push", "lint", "install", "make", "clippy", "fmt", "tsc",
         "migrate", "deploy", "publish", "merge", "rebase", "bench", "compile", "docker", "pytest",
     ];
-    WORDS.iter().any(|word| line.contains(word))
+    // A path that holds such a word says nothing, and neither does an expression that is searched for.
+    let plain = line.split([' ', ';', '&', '|']).filter(|part| {
+        part.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b':' | b'_'))
+            && !part.starts_with('-')
+    });
+    let searches = ["grep", "rg", "sed", "find", "cat", "ls", "head", "tail", "awk"];
+    let first = line.split([' ', ';']).next().unwrap_or_default();
+    !searches.contains(&first) && plain.into_iter().any(|part| WORDS.iter().any(|word| part.contains(word)))
 }
 
 fn in_progress(digest: &Digest, previous: &Previous, weight: u64) -> Section {
