@@ -444,8 +444,8 @@ mod tests {
     #[test]
     fn containers_of_both_kinds_close_in_their_order_at_any_depth() {
         for depth in [1, 63, 64, 65, 127, 128, 129, 200] {
-            let open = |n: usize| if n % 3 == 0 { "{\"a\":" } else { "[" };
-            let close = |n: usize| if n % 3 == 0 { "}" } else { "]" };
+            let open = |n: usize| if n.is_multiple_of(3) { "{\"a\":" } else { "[" };
+            let close = |n: usize| if n.is_multiple_of(3) { "}" } else { "]" };
             let opened: String = (0..depth).map(open).collect();
             let closed: String = (0..depth).rev().map(close).collect();
             let json = format!("{opened}1{closed}");
