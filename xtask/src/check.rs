@@ -9,13 +9,14 @@ use anyhow::{Context, Result, ensure};
 use crate::files;
 
 /// Steps that have to pass, in the order in which they find most for their time.
-const STEPS: [&[&str]; 7] = [
+const STEPS: [&[&str]; 8] = [
     &["fmt", "--all", "--check"],
     &["xtask", "tidy"],
     &["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"],
     &["xtask", "fixtures", "--check"],
     &["xtask", "docs", "--check"],
     &["test", "--workspace", "--locked"],
+    &["xtask", "fuzz", "--seconds", "20"],
     &["doc", "--workspace", "--no-deps", "--locked"],
 ];
 /// Tools that are used where they are installed.

@@ -10,7 +10,7 @@ use crate::files;
 use crate::reference::{Answer, Program, Question, Reference, References};
 
 mod branches;
-mod canonical;
+pub(crate) mod canonical;
 mod compare;
 mod deviations;
 mod questions;
@@ -218,67 +218,4 @@ fn compare_batch(
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::conformance::verdict::Topic;
-
-    /// A session that a compaction divides, and what the programs must say about it if they agree with us.
-    fn subject() -> Subject {
-        let generator = sources::generators()
-            .into_iter()
-            .find(|it| it.name == "omp-plain")
-            .expect("there is such a shape");
-        let mut subject = generator.subject(3, Path::new("/nowhere"));
-        subject.compaction.keep_recent_tokens = 40;
-        (subject.leaf, subject.target) = (None, Some(0));
-        subject
-    }
-
-    fn verdicts(question: &Question, line: &str) -> Vec<Verdict> {
-        let subject = subject();
-        let reading = Reading::of(&subject).expect("a session");
-        let mut sheet = Sheet::default();
-        compare::compare(&reading, Program::R13, question, &Answer::Said(line.to_owned()), &mut sheet);
-        sheet.findings.into_iter().map(|finding| finding.verdict).collect()
-    }
-
-    /// Every byte of a right answer that stands for something is flipped in turn, and each time that must be seen.
-    #[test]
-    fn one_flipped_byte_of_an_answer_is_reported() {
-        let subject = subject();
-        let reading = Reading::of(&subject).expect("a session");
-        let messages: Vec<String> =
-            compare::agent_context(&reading).iter().map(session_model::value::Value::to_json).collect();
-        let line = format!(
-            r#"{{"id":0,"ok":{{"entries":{},"context":{{"messages":[{}]}}}}}}"#,
-            reading.session.entries.len(),
-            messages.join(",")
-        );
-        let question = Question { kind: "context", file: PathBuf::from("/nowhere"), args: "{}".to_owned() };
-        let right = verdicts(&question, &line);
-        assert_eq!(right[..2], [Verdict::Equal, Verdict::Equal]);
-        let first = line.find("\"text\":\"").expect("a text") + 8;
-        for at in first..first + 3 {
-            let mut wrong = line.clone().into_bytes();
-            wrong[at] = if wrong[at] == b'x' { b'y' } else { b'x' };
-            let wrong = String::from_utf8(wrong).expect("only ASCII was changed");
-            let seen = verdicts(&question, &wrong);
-            assert!(matches!(seen[1], Verdict::Different(_)), "byte {at}: {seen:?}");
-        }
-    }
-
-    #[test]
-    fn a_missing_answer_is_a_difference() {
-        let question = Question { kind: "prepare", file: PathBuf::from("/nowhere"), args: "{}".to_owned() };
-        let subject = subject();
-        let reading = Reading::of(&subject).expect("a session");
-        for answer in [Answer::Lost, Answer::Failed("no".to_owned())] {
-            let mut sheet = Sheet::default();
-            compare::compare(&reading, Program::R13, &question, &answer, &mut sheet);
-            assert!(matches!(
-                sheet.findings[..],
-                [verdict::Finding { topic: Topic::CutPoint, verdict: Verdict::Different(_), .. }]
-            ));
-        }
-    }
-}
+mod tests;

@@ -83,7 +83,7 @@ impl Test {
             let mut commands: Vec<Vec<&str>> = Vec::new();
             for _ in 0..64 {
                 // With a handle that stays open a forced replacement is watched for two seconds, so there are few of them.
-                let is_forced = self.below(if agent == Program::R13 { 40 } else { 3 }) == 0;
+                let is_forced = self.below(if agent == Program::R13 { 10 } else { 3 }) == 0;
                 commands.push(match (self.below(2), is_forced) {
                     (0, _) => vec!["compact", "--keep-recent-tokens", "300"],
                     (_, false) => vec!["prune", "--protect", "0", "--min-savings", "0"],

@@ -11,7 +11,9 @@ mod fuzz;
 mod limits;
 mod live_writers;
 mod models;
+mod recall;
 mod reference;
+mod repaired;
 mod tidy;
 
 use clap::Parser;
@@ -39,6 +41,10 @@ enum Chore {
     LiveWriters(live_writers::Args),
     /// Write the table of models' windows, limits and prices from a registry package
     Models(models::Args),
+    /// Let the agents open repaired sessions
+    Repaired(repaired::Args),
+    /// Measure how much of what is needed later the summaries hold
+    Recall(recall::Args),
     /// What the house style asks for and no compiler checks
     Tidy,
 }
@@ -55,6 +61,8 @@ fn main() -> anyhow::Result<()> {
         Chore::Limits(args) => limits::run(&args),
         Chore::LiveWriters(args) => live_writers::run(&args),
         Chore::Models(args) => models::run(&args),
+        Chore::Repaired(args) => repaired::run(&args),
+        Chore::Recall(args) => recall::run(&args),
         Chore::Tidy => tidy::run(),
     }
 }

@@ -202,6 +202,11 @@ pub fn put(
     let time = session_model::time::iso(change.time_ms);
     let intent = Intent { command: change.command, time: &time };
     if let Some(other) = args.target(&file.path) {
+        let real = |path: &Path| path.canonicalize().ok();
+        if real(&other).is_some_and(|other| real(&file.path) == Some(other)) {
+            return Err(CommandError::in_file(&other, "this is the session itself")
+                .hint("without --output it is changed in place, with a backup"));
+        }
         disk::create(&other, write, args.force)?;
         return Ok(WriteReport { file: Some(other), ..WriteReport::default() });
     }

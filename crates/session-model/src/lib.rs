@@ -20,6 +20,7 @@ pub mod model_message;
 mod names;
 pub mod output_notice;
 pub mod pieces;
+mod preview;
 pub mod printed;
 pub mod prompts;
 pub mod reader;

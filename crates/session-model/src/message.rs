@@ -269,9 +269,6 @@ struct BlockScan<'a> {
     arguments: Option<Printed>,
 }
 
-/// Characters of a user message that lists show.
-const PREVIEW_CHARS: usize = 120;
-
 /// Reads the message that comes next.
 ///
 /// # Errors
@@ -385,7 +382,7 @@ pub(crate) fn scan_message(
     match facts.role {
         Role::User => {
             if let Some(preview) = preview {
-                facts.rare().preview = Some(preview_text(preview));
+                facts.rare().preview = Some(crate::preview::preview(preview));
             }
         }
         Role::Assistant => {
@@ -465,31 +462,6 @@ impl MessageFacts {
     pub fn is_failed(&self) -> bool {
         self.role == Role::Assistant && self.stop_reason.is_some_and(StopReason::is_failure)
     }
-}
-
-/// The start of a text on one line, from its escaped form.
-fn preview_text(raw: &str) -> Box<str> {
-    // However much of it is blank, no more than this is looked at.
-    let start = &raw[..raw.floor_char_boundary(6 * PREVIEW_CHARS)];
-    let mut preview = String::with_capacity(PREVIEW_CHARS);
-    let (mut n_chars, mut is_behind_blank) = (0, false);
-    for point in crate::text::code_points(start) {
-        let character = point.shown();
-        if character.is_whitespace() {
-            is_behind_blank = n_chars > 0;
-            continue;
-        }
-        for character in
-            [std::mem::take(&mut is_behind_blank).then_some(' '), Some(character)].into_iter().flatten()
-        {
-            if n_chars == PREVIEW_CHARS {
-                return preview.into();
-            }
-            preview.push(character);
-            n_chars += 1;
-        }
-    }
-    preview.into()
 }
 
 fn scan_block<'a>(

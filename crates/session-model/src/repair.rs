@@ -40,6 +40,8 @@ pub enum StepKind {
     HeaderMade,
     /// The file was rewritten as version 3.
     Migrated,
+    /// A byte order mark was dropped, before which pi finds no header.
+    MarkDropped,
     /// The title slot got its width.
     SlotPadded,
     /// A record got a line of its own.
@@ -72,6 +74,7 @@ impl StepKind {
         match self {
             StepKind::HeaderMade => "header_made",
             StepKind::Migrated => "migrated",
+            StepKind::MarkDropped => "mark_dropped",
             StepKind::SlotPadded => "slot_padded",
             StepKind::OwnLine => "own_line",
             StepKind::SetAside => "set_aside",
@@ -92,6 +95,7 @@ impl StepKind {
         match self {
             StepKind::HeaderMade => "a header was put in front",
             StepKind::Migrated => "the file was rewritten as version 3",
+            StepKind::MarkDropped => "the byte order mark at the start was dropped",
             StepKind::SlotPadded => "the title slot was made 256 bytes wide",
             StepKind::OwnLine => "the record got a line of its own",
             StepKind::SetAside => "what is no entry went to the side file",
@@ -107,6 +111,9 @@ impl StepKind {
         }
     }
 }
+
+/// What some editors put before the first byte. Reading skips it (spec 1.1).
+pub const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
 /// How often calls and results are looked at again: a repair of one can show another.
 const ROUNDS: usize = 8;
@@ -128,7 +135,15 @@ struct Draft<'b> {
 pub fn repair(bytes: &[u8]) -> Result<Repaired<'_>, NotASession> {
     let mut draft =
         Draft { bytes: Cow::Borrowed(bytes), origins: None, aside: Vec::new(), steps: Vec::new() };
-    let session = match Session::read(bytes) {
+    let mut rest = bytes;
+    while let Some(behind) = rest.strip_prefix(BYTE_ORDER_MARK) {
+        rest = behind;
+    }
+    if rest.len() < bytes.len() {
+        draft.bytes = Cow::Borrowed(rest);
+        draft.step(StepKind::MarkDropped, 1, None);
+    }
+    let session = match Session::read(&draft.bytes) {
         Ok((session, _)) => session,
         Err(error) => {
             header::make(&mut draft, &error)?;

@@ -105,7 +105,9 @@ fn preparation(reading: &Reading<'_>, program: Program, theirs: &Value<'_>, shee
     let sequence = reading.sequence();
     let walk = Walk::of(&sequence, &reading.subject.compaction);
     let mut excuses = reading_excuses(reading);
-    excuses.extend(deviations::cut_excuses(&sequence, &walk).into_iter().filter(|it| concerns(*it, program)));
+    excuses.extend(
+        deviations::cut_excuses(&sequence, &walk, program).into_iter().filter(|it| concerns(*it, program)),
+    );
     if program == Program::P1 && deviations::d22(&sequence) {
         excuses.push(Deviation::D22);
     }
@@ -125,9 +127,13 @@ fn preparation(reading: &Reading<'_>, program: Program, theirs: &Value<'_>, shee
     let our_cut = cut(ours.as_ref().ok().map(|it| canonical(&place(it.first_kept))));
     let their_cut = cut(has_work.then(|| theirs.get("firstKept").map(canonical)).flatten());
     sheet.compare((program, Topic::CutPoint), &our_cut, &their_cut, &excuses);
-    if let Ok(ours) = ours
-        && our_cut == their_cut
-    {
+    let Ok(ours) = ours else { return };
+    if has_work {
+        // None of this depends on where the cut is.
+        tokens_before(program, &ours, theirs, sheet);
+        handed_on(reading, program, &ours, theirs, sheet);
+    }
+    if our_cut == their_cut {
         same_cut(reading, program, &ours, theirs, sheet);
     }
 }
@@ -191,7 +197,6 @@ fn same_cut(
         ),
         &split_excuses,
     );
-    handed_on(reading, program, ours, theirs, sheet);
     file_ops(reading, program, ours, theirs, sheet);
 }
 
@@ -216,7 +221,7 @@ fn messages<'s>(
     }
 }
 
-/// Tokens before, and what the previous compaction hands on.
+/// What the previous compaction hands on.
 fn handed_on(
     reading: &Reading<'_>,
     program: Program,
@@ -224,7 +229,6 @@ fn handed_on(
     theirs: &Value<'_>,
     sheet: &mut Sheet,
 ) {
-    tokens_before(program, ours, theirs, sheet);
     let previous = ours.previous.and_then(|entry| reading.record(entry).ok());
     let own = |name: &str| {
         previous.as_ref().and_then(|entry| entry.get(name)).map_or_else(|| "none".to_owned(), canonical)
@@ -252,7 +256,7 @@ fn tokens_before(program: Program, ours: &Preparation<'_>, theirs: &Value<'_>, s
         }
         Some(_) => sheet.compare(key, &ours.tokens_before.to_string(), &number, &[]),
         None => {
-            let has_d4 = sequence.items.iter().any(|item| deviations::costs_otherwise(sequence, item));
+            let has_d4 = sequence.items.iter().any(|item| deviations::costs_otherwise_in_p1(sequence, item));
             let excuses: &[Deviation] = match program {
                 Program::R13 => &[Deviation::D9],
                 Program::P1 if has_d4 => &[Deviation::D4],

@@ -10,6 +10,7 @@ use session_model::sequence::{Item, Part, Sequence};
 use session_model::session::Session;
 
 use super::verdict::Deviation;
+use crate::reference::Program;
 
 /// Shape of D1: the previous compaction kept messages, and R13 leaves them out of the next preparation.
 pub(crate) fn d1(sequence: &Sequence<'_>) -> bool {
@@ -59,10 +60,19 @@ pub(crate) fn costs_otherwise(sequence: &Sequence<'_>, item: &Item) -> bool {
     }
 }
 
-/// Shape of D4: such an item is met in the walk for the keep budget, or anywhere if the budget was scaled by an estimate.
-pub(crate) fn d4(sequence: &Sequence<'_>, walk: &Walk) -> bool {
+/// The same for P1, which counts all but what never reaches the model as we do.
+pub(crate) fn costs_otherwise_in_p1(sequence: &Sequence<'_>, item: &Item) -> bool {
+    sequence.role(item).is_some() && !sequence.counts(item)
+}
+
+/// Shape of D4: an item that costs something else is met in the walk for the keep budget, or anywhere if the budget was scaled by
+/// an estimate.
+pub(crate) fn d4(sequence: &Sequence<'_>, walk: &Walk, program: Program) -> bool {
     let from = if walk.is_scaled { 0 } else { walk.reached.unwrap_or(0) };
-    sequence.window()[from..].iter().any(|item| costs_otherwise(sequence, item))
+    sequence.window()[from..].iter().any(|item| match program {
+        Program::R13 => costs_otherwise(sequence, item),
+        Program::P1 => costs_otherwise_in_p1(sequence, item),
+    })
 }
 
 /// Shape of D5: where the budget is reached, the next place that the agents would cut at is not the next one that is legal for us:
@@ -267,7 +277,7 @@ fn is_their_cut(entry: &Entry) -> bool {
 }
 
 /// The deviations that can move the cut.
-pub(crate) fn cut_excuses(sequence: &Sequence<'_>, walk: &Walk) -> Vec<Deviation> {
+pub(crate) fn cut_excuses(sequence: &Sequence<'_>, walk: &Walk, program: Program) -> Vec<Deviation> {
     let mut excuses = Vec::new();
     let in_kept = |at: Option<usize>| at.is_none_or(|at| is_kept(&sequence.window()[at]));
     if d1(sequence) && (walk.is_scaled || in_kept(walk.reached) || in_kept(walk.cut)) {
@@ -276,7 +286,7 @@ pub(crate) fn cut_excuses(sequence: &Sequence<'_>, walk: &Walk) -> Vec<Deviation
     if d2(walk) {
         excuses.push(Deviation::D2);
     }
-    if d4(sequence, walk) {
+    if d4(sequence, walk, program) {
         excuses.push(Deviation::D4);
     }
     if d5(sequence, walk) {

@@ -1,5 +1,6 @@
 //! The texts of summary requests and what becomes of the answers, byte for byte.
 
+use compaction_core::compaction_entry::{self, Content, finish};
 use compaction_core::file_ops::{with_file_blocks, without_file_blocks};
 use compaction_core::preparation::Preparation;
 use session_model::message::Role;
@@ -16,6 +17,8 @@ use super::subject::Reading;
 use super::verdict::{Deviation, Sheet, Topic, Verdict};
 use crate::reference::Program;
 
+/// The time of our entry, which is not compared.
+const NOW: i64 = 1_800_000_000_000;
 /// Tags of a request that a transcript may have, and how we write them there (D11).
 const ESCAPED: [(&str, &str); 6] = [
     ("&lt;conversation>", "<conversation>"),
@@ -204,4 +207,22 @@ fn compare_result(
     sheet.compare(key, &canonical(&details(&files)), &their_details, &[]);
     let short = theirs.text("shortSummary").unwrap_or_default();
     sheet.compare(key, &reply(Kind::Short), &short, &[]);
+    let content =
+        Content::Made { summary: merged, short_summary: Some(reply(Kind::Short)), preserve_data: None };
+    let previous = compaction_entry::previous(&preparation.sequence, reading.records())
+        .expect("the records are in memory");
+    // What does not shrink the context is refused, and then there is no entry to compare.
+    let Ok(entry) = finish(preparation, previous.as_ref(), &content, &reading.prompts, NOW) else { return };
+    // An empty object says nothing, and we leave it out (spec 3.7).
+    let field = |object: &Value<'_>, name: &str| {
+        object.get(name).map(canonical).filter(|json| json != "{}").unwrap_or_default()
+    };
+    for name in ["preserveData", "tokensBefore"] {
+        sheet.compare(key, &field(&entry.value, name), &field(theirs, name), &[]);
+    }
+    // Ids of version 1 are made up by each reader.
+    if reading.session.header.version > 1 {
+        let name = "firstKeptEntryId";
+        sheet.compare(key, &field(&entry.value, name), &field(theirs, name), &[]);
+    }
 }

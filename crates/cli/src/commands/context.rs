@@ -243,7 +243,14 @@ impl<'a> MessageWriter<'a> {
     fn message(&mut self, session: &Session, message: AgentMessage<'_>) {
         let Some(message) = self.seen(message) else { return };
         match self.format {
-            Format::Markdown => markdown::write(session, self.n_written, &message, &mut self.text),
+            Format::Markdown => {
+                let start = self.text.len();
+                markdown::write(session, self.n_written, &message, &mut self.text);
+                if self.style.is_terminal {
+                    let shown = text::harmless(&self.text[start..]).into_owned();
+                    self.text.replace_range(start.., &shown);
+                }
+            }
             Format::Jsonl => {
                 message.value.write_json(&mut self.text);
                 self.text.push('\n');

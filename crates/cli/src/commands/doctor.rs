@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use session_model::error::{NotASession, Problem};
 use session_model::reader::SessionReader;
+use session_model::repair::BYTE_ORDER_MARK;
 use session_model::session::Session;
 
 use crate::app::App;
@@ -110,7 +111,9 @@ fn examine(
     worker: &Worker<'_>,
 ) -> Result<Diagnosis, CommandError> {
     let mut reader = SessionReader::new(options.tokenizer);
+    let mut start = Vec::with_capacity(BYTE_ORDER_MARK.len());
     let mut on_chunk = |chunk: &[u8]| {
+        start.extend(chunk.iter().take(BYTE_ORDER_MARK.len() - start.len()));
         reader.push(chunk);
         worker.progress.add(chunk.len() as u64);
         if reader.is_refused() || worker.is_cancelled() {
@@ -127,7 +130,9 @@ fn examine(
     if worker.is_cancelled() {
         return Err(CommandError::interrupted());
     }
-    diagnose(args, file, options, reader.finish())
+    let mut diagnosis = diagnose(args, file, options, reader.finish())?;
+    diagnosis.note_mark(&start);
+    Ok(diagnosis)
 }
 
 fn diagnose(
@@ -152,6 +157,7 @@ fn diagnose(
 fn repair(args: &DoctorArgs, file: &SessionFile, options: ReadOptions) -> Result<Diagnosis, CommandError> {
     let bytes = if file.is_stdin() { stdin()? } else { read::whole(&file.path)? };
     let mut found = diagnose(args, file, options, read_all(&bytes, options))?;
+    found.note_mark(&bytes);
     let repaired = session_model::repair::repair(&bytes).map_err(|error| {
         CommandError::from((&*file.path, error)).hint("there is no entry from which a header could be made")
     })?;

@@ -84,6 +84,17 @@ fn repair_writes_a_copy_that_is_whole_and_leaves_the_session() {
 }
 
 #[test]
+fn a_byte_order_mark_is_no_damage_but_pi_stumbles_over_it() {
+    let env = TestEnv::new();
+    env.write("a.jsonl", format!("\u{FEFF}{}", session("s")));
+    let ran = env.run(["doctor", "a.jsonl"]);
+    assert_eq!(ran.quiet_status(), Some(0));
+    assert!(ran.stdout.contains("note: the file begins with a byte order mark"), "{}", ran.stdout);
+    assert_eq!(env.run(["doctor", "--repair", "a.jsonl"]).quiet_status(), Some(0));
+    assert_eq!(env.read("a.repaired.jsonl"), session("s"));
+}
+
+#[test]
 fn the_copy_goes_where_the_user_says_but_never_over_the_session() {
     let env = TestEnv::new();
     env.write("a.jsonl", broken());

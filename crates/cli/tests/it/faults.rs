@@ -136,10 +136,10 @@ fn a_kill_at_any_point_leaves_the_old_session_or_the_new_one() {
 
 #[test]
 fn an_error_at_any_point_is_one_line_and_leaves_the_old_session_or_the_new_one() {
-    for &write in &WRITES[..2] {
+    // ENOSPC and EINTR, EACCES and EROFS; the unit tests of `disk` have each with each.
+    for (&write, numbers) in WRITES.iter().zip([[28, 4], [13, 30]]) {
         let first = Case::new(write);
-        // ENOSPC, EACCES, EROFS, EINTR.
-        for number in [28, 13, 30, 4] {
+        for number in numbers {
             for at in 0.. {
                 let case = first.again();
                 let ran = run(&case.env, case.args, Some(format!("fail:{at}:{number}")));
@@ -429,5 +429,21 @@ fn what_is_no_session_is_never_written_to() {
         }
         assert_eq!(std::fs::read(&file).expect("a file"), bytes, "{what}");
         assert_eq!(env.names(), ["a.jsonl"], "{what}");
+    }
+}
+
+#[test]
+fn output_never_goes_over_the_session_even_with_force() {
+    let env = TestEnv::new();
+    let old = omp("s", 8);
+    env.write("a.jsonl", &old);
+    symlink("a.jsonl", env.work().join("link.jsonl")).expect("a link");
+    for output in [&["-o", "./a.jsonl"][..], &["-o", "link.jsonl"], &["--output-dir", "."]] {
+        for args in [COMPACT, PRUNE] {
+            let ran = run(&env, &[args, output, &["--force"]].concat(), None);
+            assert_eq!(ran.status, Some(1), "{output:?} {args:?}");
+            assert!(ran.stderr.contains("this is the session itself"), "{}", ran.stderr);
+            assert_eq!(env.read("a.jsonl"), old);
+        }
     }
 }

@@ -13,6 +13,7 @@ mod faults;
 mod hook_examples;
 mod hooks;
 mod inspect;
+mod large_tail;
 mod live;
 mod man;
 mod models;

@@ -157,5 +157,5 @@ fn system_messages_are_in_no_list() {
 #[test]
 fn an_omitted_attempt_behind_the_cut_lets_the_request_before_it_be_summarised() {
     let lines = ["u1 user 10", "a1 assistant 10", "u2 user 500", "a2 failed 10", "o omit a2"];
-    check(&lines, 100, "u1 a1 u2 |  | from a2: ");
+    check(&lines, 100, "u1 a1 | u2 | from a2: ");
 }

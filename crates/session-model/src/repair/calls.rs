@@ -108,15 +108,19 @@ fn put_in(
     let places: HashMap<EntryNo, usize> = sequence.branch.iter().copied().zip(0..).collect();
     let mut taken = HashSet::new();
     let mut seen = HashSet::new();
-    let mut anchors: HashMap<EntryNo, usize> = HashMap::new();
+    // For each message with calls: the place behind which results go, and the tools of its calls.
+    let mut callers: HashMap<EntryNo, (usize, HashMap<NameNo, NameNo>)> = HashMap::new();
     for (caller, call, late) in wanted {
         // Two calls of one id in one message: one result is all that can be given.
         if !seen.insert((caller, call)) {
             continue;
         }
         let (Some(item), Some(&place)) = (items.get(&caller), places.get(&caller)) else { continue };
-        let calls = sequence.calls(item);
-        let anchor = *anchors.entry(caller).or_insert_with(|| last_answer(sequence, &items, place, changes));
+        let (anchor, tools) = callers.entry(caller).or_insert_with(|| {
+            let tools = sequence.calls(item).iter().rev().map(|call| (call.id, call.tool)).collect();
+            (last_answer(sequence, &items, place, changes), tools)
+        });
+        let anchor = *anchor;
         let anchor_entry = sequence.branch[anchor];
         let content = format!("{}#{}#{}", session.id(anchor_entry), session.name(call), session.id(caller));
         let time_ms = session.entry(anchor_entry).time_ms.unwrap_or(0);
@@ -125,7 +129,7 @@ fn put_in(
         let moved = late.and_then(|late| message_of(&draft.bytes, session, late));
         let kind = if moved.is_some() { StepKind::ResultMoved } else { StepKind::ResultMade };
         let message = moved.unwrap_or_else(|| {
-            let tool = calls.iter().find(|made| made.id == call).map_or("", |made| session.name(made.tool));
+            let tool = tools.get(&call).map_or("", |tool| session.name(*tool));
             format!(
                 r#"{{"role":"toolResult","toolCallId":{},"toolName":{},"content":[{{"type":"text","text":"{NO_RESULT}"}}],"isError":true,"timestamp":{time_ms}}}"#,
                 quoted(session.name(call)),

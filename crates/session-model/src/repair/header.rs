@@ -55,7 +55,6 @@ pub(super) fn make(draft: &mut Draft<'_>, error: &NotASession) -> Result<(), Not
             let rest = slot.range().end;
             if bytes[rest..].starts_with(b"\n") { rest + 1 } else { rest }
         }
-        None if bytes.starts_with(b"\xEF\xBB\xBF") => 3,
         None => 0,
     };
     made.extend_from_slice(&header);

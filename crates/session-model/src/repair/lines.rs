@@ -143,10 +143,8 @@ enum Fate {
 impl<F: Fn(&str) -> bool> Lines<'_, '_, '_, F> {
     fn line(&mut self, line: u64, range: Range<usize>, records: &[Listed]) {
         let bytes = self.bytes;
-        let start =
-            if line == 1 && bytes.starts_with(b"\xEF\xBB\xBF") { range.start + 3 } else { range.start };
         let mut gaps = Vec::new();
-        let mut at = start;
+        let mut at = range.start;
         for record in records {
             gaps.push(at..record.range().start);
             at = record.range().end;
@@ -157,7 +155,7 @@ impl<F: Fn(&str) -> bool> Lines<'_, '_, '_, F> {
             // The slot must be the very first.
             [] if is_clean && self.slot_is_late && !self.has_header => return self.begin(line, range.start),
             [] if is_clean => return self.keep(line, range),
-            [record] if is_clean => return self.alone(line, start..range.end, record),
+            [record] if is_clean => return self.alone(line, range, record),
             _ => {}
         }
         self.begin(line, range.start);
@@ -189,15 +187,14 @@ impl<F: Fn(&str) -> bool> Lines<'_, '_, '_, F> {
         }
     }
 
-    /// A record that has its line for itself already; `range` is without a byte order mark.
+    /// A record that has its line for itself already.
     fn alone(&mut self, line: u64, range: Range<usize>, record: &Listed) {
         let fate = self.fate(line, record);
-        let whole = if line == 1 { 0..range.end } else { range.clone() };
         let origin = self.draft.origin(line);
         match fate {
-            Fate::Stays => self.keep(line, whole),
+            Fate::Stays => self.keep(line, range),
             Fate::Becomes(text) => {
-                self.begin(line, whole.start);
+                self.begin(line, range.start);
                 let made = self.made.as_mut().expect("begun above");
                 made.extend_from_slice(&self.bytes[range.start..record.range().start]);
                 made.extend_from_slice(&text);
@@ -205,7 +202,7 @@ impl<F: Fn(&str) -> bool> Lines<'_, '_, '_, F> {
                 self.made_origins.push(origin);
             }
             Fate::GoesAside => {
-                self.begin(line, whole.start);
+                self.begin(line, range.start);
                 self.draft.set_aside(&self.bytes[record.range()]);
                 self.draft.step(StepKind::SetAside, line, None);
             }

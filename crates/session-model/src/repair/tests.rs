@@ -80,9 +80,13 @@ fn an_older_version_is_no_damage_and_is_rewritten_only_with_another() {
 }
 
 #[test]
-fn crlf_a_byte_order_mark_and_blank_lines_are_no_damage() {
-    let healthy = format!("\u{FEFF}{HEADER}\r\n\r\n{}\r\n \n{}", user("a", ""), user("b", "a"));
+fn crlf_and_blank_lines_are_no_damage_and_a_byte_order_mark_goes() {
+    let healthy = format!("{HEADER}\r\n\r\n{}\r\n \n{}", user("a", ""), user("b", "a"));
     assert!(matches!(repair(healthy.as_bytes()).expect("a session").bytes, Cow::Borrowed(_)));
+    let repaired = check(format!("\u{FEFF}{healthy}").as_bytes(), "a b", "mark_dropped@1");
+    assert_eq!(&repaired.bytes[..], healthy.as_bytes());
+    let repaired = check(format!("\u{FEFF}\u{FEFF}{healthy}").as_bytes(), "a b", "mark_dropped@1");
+    assert_eq!(&repaired.bytes[..], healthy.as_bytes());
 }
 
 #[test]

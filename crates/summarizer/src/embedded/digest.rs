@@ -1,7 +1,7 @@
 //! One walk over the messages: what the user asked, what was done, what failed, which facts occur how often and how late.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use session_model::message::Role;
 use session_model::value::Value;
@@ -32,6 +32,8 @@ pub(super) struct Digest {
     pub(super) decisions: Vec<(String, String)>,
     /// Sentences of the last answers that say what comes.
     pub(super) steps: Vec<String>,
+    /// Sentences of the agent that hold facts.
+    pub(super) telling: Vec<String>,
     /// What the last answers say besides.
     pub(super) last_words: Vec<String>,
     /// The last state of the todo list: text and whether it is done.
@@ -107,7 +109,20 @@ impl Digest {
                 _ => {}
             }
         }
+        digest.only_newest_commands();
         digest
+    }
+
+    /// The same command again, however its output is passed on, replaces what came of it before.
+    fn only_newest_commands(&mut self) {
+        let mut seen = HashSet::new();
+        let mut newest: Vec<Command> = std::mem::take(&mut self.commands)
+            .into_iter()
+            .rev()
+            .filter(|it| seen.insert(base(&it.line).to_owned()))
+            .collect();
+        newest.reverse();
+        self.commands = newest;
     }
 
     /// Counts the facts of a text; `written` if the user or the agent wrote it.
@@ -174,6 +189,12 @@ impl Digest {
         self.take_facts(&text, number, true);
         let said = sentences(&text);
         for sentence in &said {
+            let mut holds_facts = false;
+            each_fact(sentence, |_, _| holds_facts = true);
+            // Rows of tables are no sentences.
+            if holds_facts && !sentence.starts_with('|') {
+                self.telling.push((*sentence).to_owned());
+            }
             if let Some((what, why)) = decision(sentence) {
                 self.decisions.push((what.to_owned(), why.to_owned()));
             }
@@ -249,8 +270,6 @@ impl Digest {
         let failed = message.get("isError").and_then(Value::as_bool) == Some(true);
         if call.is_command {
             let said = if failed { error_line(&text) } else { commit_line(&call.about, &text) };
-            // The same command again, however its output is passed on, replaces what came of it before.
-            self.commands.retain(|command| base(&command.line) != base(&call.about));
             self.commands.push(Command { line: call.about, failed, said });
         } else if failed {
             let said = error_line(&text).unwrap_or_default();

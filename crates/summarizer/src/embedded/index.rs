@@ -1,11 +1,14 @@
 //! The fact index: as many of the facts that will be needed as fit, paths folded by folder.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use session_model::text::units;
 
 use super::digest::{Digest, Weight};
-use super::facts::FactKind;
+use super::facts::{FactKind, each_fact};
+
+/// Most facts that are considered.
+const MOST: usize = 20_000;
 
 /// A fact that the index may hold.
 struct Candidate<'d> {
@@ -36,23 +39,35 @@ pub(super) fn index(digest: &Digest, known: &str, kept: &dyn Fn(&str) -> bool, l
     best
 }
 
+/// How likely a fact is to be needed, for what it costs: what was written often and late goes first.
+pub(super) fn score(digest: &Digest, fact: &str, weight: &Weight) -> f64 {
+    let last = digest.n_messages.max(1) as f64;
+    let recency = f64::from(weight.last) / last;
+    let often = 3.0 * f64::from(weight.written) + f64::from(weight.read);
+    let cost = fact.len() as f64 / 4.0 + 0.5;
+    // An address is long, rare, and cannot be found again.
+    let share = if weight.kind == FactKind::Url { 3.0 } else { 1.0 };
+    share * often * (0.6 + recency) / cost.sqrt()
+}
+
 /// The candidates, what is likeliest to be needed first.
 fn ranked<'d>(digest: &'d Digest, known: &str, kept: &dyn Fn(&str) -> bool) -> Vec<Candidate<'d>> {
-    let last = digest.n_messages.max(1) as f64;
-    let score = |fact: &str, weight: &Weight| {
-        let recency = f64::from(weight.last) / last;
-        let often = 2.0 * f64::from(weight.written) + f64::from(weight.read);
-        let cost = fact.len() as f64 / 4.0 + 0.5;
-        often * (0.6 + recency) / cost
-    };
+    let mut held = HashSet::new();
+    each_fact(known, |_, fact| {
+        held.insert(fact);
+    });
     let mut candidates: Vec<Candidate<'d>> = digest
         .facts
         .iter()
-        .filter(|(fact, _)| !known.contains(fact.as_str()) && !kept(fact))
-        .map(|(fact, weight)| Candidate { fact, kind: weight.kind, score: score(fact, weight) })
+        .filter(|(fact, _)| !held.contains(fact.as_str()) && !kept(fact))
+        .map(|(fact, weight)| Candidate { fact, kind: weight.kind, score: score(digest, fact, weight) })
         .collect();
     candidates
         .sort_by(|left, right| right.score.total_cmp(&left.score).then_with(|| left.fact.cmp(right.fact)));
+    // More than that cannot fit, however short they are.
+    candidates.truncate(MOST);
+    // A part of a longer word in the text before is there already.
+    candidates.retain(|candidate| !known.contains(candidate.fact));
     candidates
 }
 

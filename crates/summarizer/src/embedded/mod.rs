@@ -17,12 +17,15 @@ use sentences::{is_rule, sentences};
 
 use crate::transcript::content_text;
 
+mod context;
 mod digest;
 mod facts;
 mod index;
 mod previous;
 mod section;
 mod sentences;
+#[cfg(test)]
+mod tests;
 
 /// What a summary is of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,6 +59,8 @@ pub struct EmbeddedInput<'a> {
 const INDEX_PERCENT: u64 = 48;
 /// Rank of what must outlive every compaction.
 const STANDING: u32 = 1_000_000;
+/// Most lines of one kind that are weighed, the newest: more would not fit and each is compared with all.
+const MOST_LINES: usize = 500;
 
 /// Makes the summary; never longer than its limit.
 pub fn summarize(input: &EmbeddedInput<'_>) -> String {
@@ -77,12 +82,13 @@ pub fn summarize(input: &EmbeddedInput<'_>) -> String {
     attend(&mut sections, input.instructions);
     let limit = input.limit_tokens * 4;
     let for_index = limit * INDEX_PERCENT / 100;
+    let kept = facts_of(input.kept);
     fit(&mut sections, limit - for_index);
+    context::fill(&mut sections, &digest, &kept, limit - for_index);
     let text = write(&sections);
     let text = text.trim_end();
     let label = format!("\n\n{INDEX_LABEL}\n");
-    let room = (limit - units(text)).saturating_sub(units(&label)).min(for_index);
-    let kept = facts_of(input.kept);
+    let room = limit.saturating_sub(units(text)).min(limit / 2).saturating_sub(units(&label));
     let index = index::index(&digest, text, &|fact| kept.contains(fact), room);
     let whole = if index.is_empty() { text.to_owned() } else { place(text, &label, &index, input.kind) };
     take_units(&whole, limit).to_owned()
@@ -123,6 +129,16 @@ pub fn facts_index(messages: &[Value<'_>], limit_tokens: u64, summary: &str) -> 
     if index.is_empty() { index } else { format!("{label}{index}") }
 }
 
+/// A summary with the index written out: every path whole, on a line of its own behind the rest.
+pub fn expanded(summary: &str) -> String {
+    let mut whole = summary.to_owned();
+    for fact in Previous::of(summary).indexed {
+        whole.push('\n');
+        whole.push_str(&fact);
+    }
+    whole
+}
+
 fn ended(sentence: &str) -> String {
     let sentence = sentence.trim();
     let is_ended = sentence.ends_with(['.', '!', '?', '。', '！', '？', '؟', '…', ':']);
@@ -149,7 +165,12 @@ fn facts_of(messages: &[Value<'_>]) -> HashSet<String> {
 
 /// Puts the index where it belongs: at the end of the critical context.
 fn place(text: &str, label: &str, index: &str, kind: Kind) -> String {
-    match text.find("\n\n## Additional Notes").filter(|_| kind == Kind::History) {
+    let next = match kind {
+        Kind::History => "\n\n## Additional Notes",
+        Kind::Branch => "\n\n## Next Steps",
+        Kind::TurnPrefix => return format!("{text}{label}{index}"),
+    };
+    match text.find(next) {
         Some(at) => format!("{}{label}{index}{}", &text[..at], &text[at..]),
         None => format!("{text}{label}{index}"),
     }
@@ -195,10 +216,13 @@ fn history(digest: &Digest, previous: &Previous) -> Vec<Section> {
         }
     }
     add_blocked(&mut blocked, digest);
-    let mut critical = Section::new("## Critical Context", Mark::Dash, 10);
+    let mut critical = Section::new(context::HEADING, Mark::Dash, 10);
     add_previous(&mut critical, previous, Part::Critical, 0);
-    if let Some(question) = &digest.question {
+    // A question waits until the user goes on.
+    if digest.question.is_some() || !digest.requests.is_empty() {
         critical.lines.retain(|line| !line.text.starts_with(QUESTION));
+    }
+    if let Some(question) = &digest.question {
         critical.add(format!("{QUESTION} {question}"), STANDING);
     }
     let mut decisions = Section::new("## Key Decisions", Mark::Dash, 10);
@@ -238,6 +262,7 @@ fn branch(digest: &Digest) -> Vec<Section> {
         in_progress(digest, &previous, 8),
         blocked,
         decisions,
+        Section::new(context::HEADING, Mark::Dash, 0),
         next_steps(digest, &previous, 8),
     ]
 }
@@ -306,14 +331,25 @@ fn add_rules(section: &mut Section, digest: &Digest) {
 /// Files changed, commands that succeeded, todo items that are done.
 fn done(heading: &'static str, digest: &Digest, weight: u64) -> Section {
     let mut done = Section::new(heading, Mark::Done, weight);
-    for (n, change) in digest.changes.iter().enumerate() {
+    let older = digest.changes.len().saturating_sub(MOST_LINES);
+    for (n, change) in digest.changes.iter().enumerate().skip(older) {
         let verb = if change.is_new { "wrote" } else { "edited" };
         let times = if change.n > 1 { format!(", {} times", change.n) } else { String::new() };
         let why = change.why.as_deref().map_or(String::new(), |why| format!(": {}", take_units(why, 160)));
         done.add(format!("{verb} {}{times}{why}", change.path), 1000 + n as u32);
     }
     let telling = |command: &&Command| !command.failed && is_telling(&command.line);
-    for (n, command) in digest.commands.iter().filter(telling).enumerate() {
+    for (n, command) in digest
+        .commands
+        .iter()
+        .rev()
+        .filter(telling)
+        .take(MOST_LINES)
+        .collect::<Vec<_>>()
+        .into_iter()
+        .rev()
+        .enumerate()
+    {
         let said = command.said.as_deref().map_or(String::new(), |said| format!(": {said}"));
         done.add(format!("ran `{}`{said}", command.line), 2000 + n as u32);
     }
@@ -337,8 +373,10 @@ fn in_progress(digest: &Digest, previous: &Previous, weight: u64) -> Section {
     for (text, _) in digest.todos.iter().filter(|(_, is_done)| !is_done) {
         section.add(text.clone(), 1000);
     }
-    for (n, words) in digest.last_words.iter().rev().take(4).rev().enumerate() {
-        section.add(words.clone(), n as u32);
+    let last_words = digest.last_words.iter().filter(|words| digest.question.as_ref() != Some(*words));
+    let last_words: Vec<&String> = last_words.collect();
+    for (n, words) in last_words.iter().rev().take(4).rev().enumerate() {
+        section.add(words.as_str(), n as u32);
     }
     if digest.last_words.is_empty() && digest.todos.is_empty() {
         add_previous(&mut section, previous, Part::InProgress, 0);
@@ -349,7 +387,7 @@ fn in_progress(digest: &Digest, previous: &Previous, weight: u64) -> Section {
 /// Commands and calls that failed and never succeeded after.
 fn add_blocked(section: &mut Section, digest: &Digest) {
     for (n, failure) in digest.failures.iter().enumerate() {
-        section.add(format!("{} {}: {}", failure.tool, failure.about, failure.said), 10 + n as u32);
+        section.add(format!("{} `{}`: {}", failure.tool, failure.about, failure.said), 10 + n as u32);
     }
     for (n, command) in digest.commands.iter().filter(|command| command.failed).enumerate() {
         let said = command.said.as_deref().unwrap_or("failed");
@@ -358,7 +396,8 @@ fn add_blocked(section: &mut Section, digest: &Digest) {
 }
 
 fn add_decisions(section: &mut Section, digest: &Digest) {
-    for (n, (what, why)) in digest.decisions.iter().enumerate() {
+    let older = digest.decisions.len().saturating_sub(MOST_LINES);
+    for (n, (what, why)) in digest.decisions.iter().enumerate().skip(older) {
         section.add(format!("**{what}**: {why}"), 1000 + n as u32);
     }
 }

@@ -21,6 +21,7 @@ use crate::app::App;
 use crate::batch::Worker;
 use crate::events::Events;
 use crate::exit::{CommandError, ErrorKind};
+use crate::figures::{count, grouped};
 use crate::hooks::{Event, Hooks};
 use crate::report::{Outcome, Skipped};
 use crate::session_file::{Loaded, ReadOptions, SessionFile};
@@ -296,9 +297,11 @@ impl Work<'_> {
         let kept = preparation.recent_tokens();
         let largest = preparation.largest_recent().filter(|_| kept > window)?;
         Some(format!(
-            "the kept messages have {kept} tokens, the window {window}; the largest is entry {} with {}",
+            "the kept messages have {}, the window {}; the largest is entry {} with {}",
+            count(kept, "token"),
+            grouped(window),
             preparation.sequence.session.id(largest.entry),
-            largest.estimate
+            grouped(largest.estimate)
         ))
     }
 }

@@ -146,7 +146,7 @@ fn image(block: &Value<'_>) -> String {
 }
 
 /// Content with its control characters spelled out, line ends and tabs apart.
-fn harmless(text: &str) -> Cow<'_, str> {
+pub(super) fn harmless(text: &str) -> Cow<'_, str> {
     if text.split(['\n', '\t']).all(|piece| matches!(shown(piece), Cow::Borrowed(_))) {
         return Cow::Borrowed(text);
     }
@@ -157,4 +157,18 @@ fn harmless(text: &str) -> Cow<'_, str> {
         out.push_str(&piece[body.len()..]);
     }
     Cow::Owned(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::harmless;
+
+    #[test]
+    fn only_line_ends_and_tabs_stay_control_characters() {
+        assert_eq!(harmless("a\tb\n\nc\n"), "a\tb\n\nc\n");
+        assert_eq!(
+            harmless("\u{1b}[2J\n\t\u{7}\r\u{9b}31m\u{202e}x\n"),
+            "\\u{1b}[2J\n\t\\u{7}\\r\\u{9b}31m\\u{202e}x\n"
+        );
+    }
 }

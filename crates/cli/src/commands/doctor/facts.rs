@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use session_model::branch::Branch;
 use session_model::error::{NotASession, Problem};
-use session_model::repair::Step;
+use session_model::repair::{BYTE_ORDER_MARK, Step};
 use session_model::text::shown;
 use session_model::validate::validate;
 
@@ -119,6 +119,15 @@ pub struct StepFact {
 }
 
 impl Diagnosis {
+    /// Says so if the file begins with a byte order mark: reading skips it, but pi does not.
+    pub(super) fn note_mark(&mut self, start: &[u8]) {
+        if start.starts_with(BYTE_ORDER_MARK) {
+            self.warnings.push(
+                "the file begins with a byte order mark: pi does not open it; --repair drops it".to_owned(),
+            );
+        }
+    }
+
     /// Whether nothing is wrong, or nothing is left of it in the repaired copy.
     pub(super) fn is_well(&self) -> bool {
         self.healthy || self.repair.as_ref().is_some_and(|repair| repair.left.is_empty())
