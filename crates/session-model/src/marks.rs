@@ -352,4 +352,51 @@ mod tests {
             check(&text);
         }
     }
+
+    #[test]
+    fn millions_of_random_texts_are_marked_alike() {
+        const PIECES: [&str; 16] = [
+            "\"",
+            "\\",
+            "\\\\",
+            "\\\"",
+            "\\n",
+            "\\u",
+            "00e9",
+            "a",
+            "plain text ",
+            "é",
+            "日",
+            "😀",
+            "\n",
+            "\u{1}",
+            "/",
+            "\\q",
+        ];
+        let levels = levels();
+        let mut marks: Vec<Marks> = vec![Marks::default(); levels.len()];
+        let mut state = 0x2545_F491_4F6C_DD1D_u64;
+        let mut text = String::new();
+        for _ in 0..2_000_000 / levels.len() {
+            text.clear();
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            let mut bits = state;
+            while bits != 0 {
+                text.push_str(PIECES[(bits & 15) as usize]);
+                bits >>= 4;
+            }
+            for ((_, level), marks) in levels.iter().zip(&mut marks) {
+                marks.take_with(*level, &text);
+            }
+            let seen = |marks: &Marks| {
+                let n = marks.n_words;
+                let words = [&marks.quotes[..n], &marks.silent[..n], &marks.silent_before[..n]].concat();
+                (words, marks.line_ends.clone(), marks.odd.clone())
+            };
+            let first = seen(&marks[0]);
+            assert!(marks.iter().all(|marks| seen(marks) == first), "{text:?}");
+        }
+    }
 }
