@@ -38,6 +38,8 @@ pub(crate) enum Topic {
     OpenedCompacted,
     /// What it sees of the file that sesstool pruned.
     OpenedPruned,
+    /// What the agent sees of a session that we recovered from an overflow.
+    OpenedRecovered,
 }
 
 impl Topic {
@@ -59,6 +61,7 @@ impl Topic {
             Topic::Opened => "opened as it is",
             Topic::OpenedCompacted => "opened with our compaction",
             Topic::OpenedPruned => "opened after our pruning",
+            Topic::OpenedRecovered => "opened after our recovery from an overflow",
         }
     }
 }
