@@ -51,8 +51,8 @@ fn every_example_gives_what_the_readme_shows() {
     if std::env::var_os("SESSTOOL_BLESS").is_some() {
         std::fs::write(&file, &made).expect("README.md");
     }
-    assert_eq!(
-        made, readme,
-        "README.md shows something else; SESSTOOL_BLESS=1 cargo test readme writes it anew"
-    );
+    for (n, (made, shown)) in made.lines().zip(readme.lines()).enumerate() {
+        assert_eq!(made, shown, "line {}; SESSTOOL_BLESS=1 cargo test readme writes it anew", n + 1);
+    }
+    assert_eq!(made.len(), readme.len());
 }

@@ -101,7 +101,10 @@ pub fn short_summary(messages: &[Value<'_>], kept: &[Value<'_>], limit_tokens: u
     let later = Digest::of(kept);
     let mut parts = Vec::new();
     if let Some(request) = digest.requests.last().or(later.requests.last()) {
-        let first = sentences(request).first().map_or(request.as_str(), |first| first).to_owned();
+        // "Good." says nothing; the first sentence of some length does.
+        let said = sentences(request);
+        let telling = said.iter().find(|sentence| sentence.chars().count() >= 15).or(said.first());
+        let first = telling.map_or(request.as_str(), |first| first).to_owned();
         parts.push(format!("Asked: {}", ended(take_units(&first, limit / 3))));
     }
     let changed: Vec<&str> = digest.changes.iter().rev().map(|change| change.path.as_str()).collect();
