@@ -212,8 +212,9 @@ impl<S: Speaks> HttpProvider<S> {
             cancel.on_cancel(move || {
                 // Nobody listens any more if this fails.
                 let _ = sender.send(Event::Cancelled);
-                agent.shutdown();
+                // The spare one first: it would take over when the other stops.
                 spare.shutdown();
+                agent.shutdown();
             })
         };
         let mut headers: Vec<(&'static str, String)> = vec![
