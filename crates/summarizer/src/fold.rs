@@ -43,13 +43,6 @@ impl Capacity {
         };
         Capacity { first: room(previous, 0), further: room(Some(""), frame.max_output_tokens) }
     }
-
-    /// Half of it, down to the floor; `None` if it is at the floor already.
-    pub fn halved(self) -> Option<Capacity> {
-        let half = |tokens: u64| (tokens / 2).max(FLOOR_TOKENS);
-        let halved = Capacity { first: half(self.first), further: half(self.further) };
-        (halved != self).then_some(halved)
-    }
 }
 
 /// Divides transcript parts, one list a message, into windows; always at least one. Without a capacity everything is one window.
@@ -135,13 +128,5 @@ mod tests {
         assert!(units(&window.transcript) <= 4000, "{}", window.transcript.len());
         assert!(window.transcript.starts_with("aaa") && window.transcript.ends_with("zzz"));
         assert!(window.transcript.contains("characters in the middle left out]"));
-    }
-
-    #[test]
-    fn halving_stops_at_the_floor() {
-        let capacity = Capacity { first: 3000, further: 1500 };
-        let halved = capacity.halved().expect("above the floor");
-        assert_eq!(halved, Capacity { first: 1500, further: 1000 });
-        assert_eq!(Capacity { first: 1000, further: 1000 }.halved(), None);
     }
 }

@@ -34,7 +34,18 @@ impl Secret {
     /// `text` with every occurrence of the key blanked: providers echo what they were sent.
     pub(crate) fn blank(&self, text: &str) -> String {
         // Shorter keys than this are no keys (local servers take anything), and blanking them spoils messages.
-        if self.0.len() < 4 { text.to_owned() } else { text.replace(&*self.0, "***") }
+        if self.0.len() < 4 {
+            return text.to_owned();
+        }
+        let text = text.replace(&*self.0, "***");
+        // A message that was cut can end within the key.
+        let Some(body) = text.strip_suffix('…') else { return text };
+        let starts =
+            (4..self.0.len()).rev().filter(|end| self.0.is_char_boundary(*end)).map(|end| &self.0[..end]);
+        match starts.into_iter().find_map(|start| body.strip_suffix(start)) {
+            Some(body) => format!("{body}***…"),
+            None => text,
+        }
     }
 }
 
@@ -60,6 +71,8 @@ mod tests {
         assert_eq!(key.expose(), "sk-test-4711");
         assert_eq!(format!("{key} {key:?} {:?}", Some(&key)), "*** Secret(***) Some(Secret(***))");
         assert_eq!(key.blank("bad key sk-test-4711!"), "bad key ***!");
+        assert_eq!(key.blank("bad key sk-test-4…"), "bad key ***…");
+        assert_eq!(key.blank("bad key sk…"), "bad key sk…");
     }
 
     #[test]

@@ -2,9 +2,11 @@
 
 use std::sync::Mutex;
 
+use session_model::text::units;
+
 use crate::cancel::Cancel;
 use crate::error::{Error, Failure, ProviderError};
-use crate::fold::{Capacity, estimate, windows};
+use crate::fold::{Capacity, FLOOR_TOKENS, cut_in_the_middle, estimate, windows};
 use crate::plan::{Chain, Job, Plan, clip, merge};
 use crate::provider::{ProgressFn, Request, Usage};
 use crate::request::Kind;
@@ -75,8 +77,7 @@ pub fn summarize(job: &Job<'_>, plan: &Plan, asking: Asking<'_>) -> Result<Summa
         }
     };
     let summary = merge(&history, turn_prefix.transpose()?.as_deref());
-    let request = job.short_request(&plan.recent, &summary);
-    let short = ask(Kind::Short, &request, 0, asking, &reports)?;
+    let short = short(job, &plan.recent, &summary, asking, &reports)?;
     let short = reports.clipped(Kind::Short, &short, job.limit(Kind::Short));
     let Reports { requests, cut } = reports;
     Ok(Summaries {
@@ -135,7 +136,9 @@ fn run_chain(job: &Job<'_>, chain: &Chain, asking: Asking<'_>, reports: &Reports
         let window = windows(rest, open).swap_remove(0);
         let request = frame.request(chain.kind, &window.transcript, running.as_deref());
         match ask(chain.kind, &request, candidate, asking, reports) {
-            Ok(summary) => {
+            Ok((summary, answered)) => {
+                // Whoever answered goes on: the ones before it have failed.
+                candidate = answered;
                 running = Some(reports.clipped(chain.kind, &summary, job.limit(chain.kind)));
                 rest = &rest[window.n_messages..];
                 is_first = false;
@@ -153,6 +156,29 @@ fn run_chain(job: &Job<'_>, chain: &Chain, asking: Asking<'_>, reports: &Reports
     }
 }
 
+/// Asks for the short summary; kept messages that are too much for it lose more of their middle, down to the floor.
+fn short(
+    job: &Job<'_>,
+    recent: &str,
+    summary: &str,
+    asking: Asking<'_>,
+    reports: &Reports,
+) -> Result<String, Error> {
+    let mut recent = recent.to_owned();
+    let mut first = 0;
+    loop {
+        match ask(Kind::Short, &job.short_request(&recent, summary), first, asking, reports) {
+            Ok((short, _)) => return Ok(short),
+            Err(Error::Overflow { candidate, .. }) if estimate(&recent) > FLOOR_TOKENS => {
+                first = candidate;
+                let length = units(&recent);
+                recent = cut_in_the_middle(recent, length, (length / 2).max(FLOOR_TOKENS * 4));
+            }
+            Err(error) => return Err(error),
+        }
+    }
+}
+
 /// Half of what did not fit, down to the floor; `None` if that was at the floor.
 fn smaller(capacity: Option<Capacity>, transcript: &str, error: &ProviderError) -> Option<Capacity> {
     let tokens = estimate(transcript);
@@ -163,11 +189,11 @@ fn smaller(capacity: Option<Capacity>, transcript: &str, error: &ProviderError) 
         }
         _ => u128::from(tokens),
     };
-    let tried = u64::try_from(known).unwrap_or(tokens);
-    match capacity {
-        Some(capacity) => capacity.halved(),
-        None => Capacity { first: tried, further: tried }.halved(),
-    }
+    let most = u64::try_from(known).unwrap_or(tokens);
+    let half = |room: u64| (room.min(most) / 2).max(FLOOR_TOKENS);
+    let room = capacity.unwrap_or(Capacity { first: most, further: most });
+    // What was sent counts, not what was planned: a window can end early because the next message is large.
+    (tokens > FLOOR_TOKENS).then(|| Capacity { first: half(room.first), further: half(room.further) })
 }
 
 fn ask(
@@ -176,7 +202,7 @@ fn ask(
     first: usize,
     asking: Asking<'_>,
     reports: &Reports,
-) -> Result<String, Error> {
+) -> Result<(String, usize), Error> {
     let answer = asking.candidates.complete_from(first, request, asking.cancel, asking.progress)?;
     if let Ok(mut requests) = reports.requests.lock() {
         requests.push(RequestReport {
@@ -188,7 +214,7 @@ fn ask(
             failures: answer.failures,
         });
     }
-    Ok(answer.completion.text)
+    Ok((answer.completion.text, answer.candidate))
 }
 
 #[cfg(test)]
@@ -257,7 +283,8 @@ mod tests {
         let job = Job::new(&prompts, &options, limits, &CompactionSettings::default());
         let json = format!(r#"{{"role":"user","content":"{}"}}"#, "word ".repeat(800));
         let message = Value::parse(&json).expect("JSON");
-        let material = Material { history: vec![message; n_messages], ..Material::default() };
+        let recent = vec![message.clone(); 30];
+        let material = Material { history: vec![message; n_messages], recent, ..Material::default() };
         let plan = job.plan(&material, false, None);
         let planned = job.requests(&plan, &|_| String::new()).len();
         let small: &'static Small = Box::leak(Box::new(Small { most, asked: Mutex::default() }));

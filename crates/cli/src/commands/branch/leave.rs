@@ -293,7 +293,8 @@ impl Work<'_> {
         };
         if self.args.write.dry_run {
             for request in fold_estimate::branch_requests(&job, &chain) {
-                made.price = asked.estimated_price(request.prompt, request.output);
+                let price = asked.estimated_price(request.prompt, request.output);
+                made.price = price.map(|price| price + made.price.unwrap_or(0.0));
                 made.requests.push(RequestFacts::planned(request));
             }
             return Ok(made);
