@@ -13,6 +13,9 @@ use crate::transcript::content_text;
 /// Longest line of a command or an error, in characters.
 const LONGEST_LINE: usize = 200;
 
+/// Facts that are held at most: many times what an index can name.
+const MOST_FACTS: usize = 100_000;
+
 /// What the messages say, in their order.
 #[derive(Debug, Default)]
 pub(super) struct Digest {
@@ -40,6 +43,8 @@ pub(super) struct Digest {
     pub(super) todos: Vec<(String, bool)>,
     /// The question at the end of the last answer.
     pub(super) question: Option<String>,
+    /// Whether facts are not looked for.
+    passes_facts_over: bool,
     /// All facts.
     pub(super) facts: HashMap<String, Weight>,
     /// Messages, and calls by tool.
@@ -97,7 +102,16 @@ struct OpenCall {
 impl Digest {
     /// Reads all messages.
     pub(super) fn of(messages: &[Value<'_>]) -> Digest {
-        let mut digest = Digest { n_messages: messages.len(), ..Digest::default() };
+        Digest::read(messages, Digest::default())
+    }
+
+    /// Reads all messages and leaves the facts out.
+    pub(super) fn without_facts(messages: &[Value<'_>]) -> Digest {
+        Digest::read(messages, Digest { passes_facts_over: true, ..Digest::default() })
+    }
+
+    fn read(messages: &[Value<'_>], mut digest: Digest) -> Digest {
+        digest.n_messages = messages.len();
         let mut calls: HashMap<String, OpenCall> = HashMap::new();
         for (number, message) in messages.iter().enumerate() {
             let number = number as u32 + 1;
@@ -125,8 +139,23 @@ impl Digest {
         self.commands = newest;
     }
 
+    /// Drops what has occurred least often, so that a session of any size holds a bounded number of facts.
+    fn drop_rare_facts(&mut self) {
+        let mut least = 1;
+        while self.facts.len() > MOST_FACTS / 2 {
+            self.facts.retain(|_, weight| 2 * weight.written + weight.read > least);
+            least *= 2;
+        }
+    }
+
     /// Counts the facts of a text; `written` if the user or the agent wrote it.
     pub(super) fn take_facts(&mut self, text: &str, number: u32, written: bool) {
+        if self.passes_facts_over {
+            return;
+        }
+        if self.facts.len() > MOST_FACTS {
+            self.drop_rare_facts();
+        }
         let facts = &mut self.facts;
         each_fact(text, |kind, fact| {
             let weight = match facts.get_mut(fact) {

@@ -97,8 +97,8 @@ pub fn summarize(input: &EmbeddedInput<'_>) -> String {
 /// Two or three sentences: what was asked, what was changed, what is open.
 pub fn short_summary(messages: &[Value<'_>], kept: &[Value<'_>], limit_tokens: u64) -> String {
     let limit = limit_tokens * 4;
-    let digest = Digest::of(messages);
-    let later = Digest::of(kept);
+    let digest = Digest::without_facts(messages);
+    let later = Digest::without_facts(kept);
     let mut parts = Vec::new();
     if let Some(request) = digest.requests.last().or(later.requests.last()) {
         // "Good." says nothing; the first sentence of some length does.
