@@ -8,7 +8,7 @@ use session_model::sequence::{Item, Sequence};
 use session_model::session::Session;
 use session_model::value::Value;
 
-use crate::compaction_entry::{details, head};
+use crate::compaction_entry::details;
 use crate::file_ops::{FileOps, with_file_blocks};
 use crate::settings::BranchSummarySettings;
 use crate::turn::is_message;
@@ -189,22 +189,23 @@ pub fn branch_summary_entry(
         }
         BranchContent::Given { summary, details } => (summary.clone(), details.clone(), true),
     };
-    let make = |stamp: &Stamp| {
-        let mut entry = head("branch_summary", stamp, session, navigation.new_leaf);
-        let from = match session.dialect {
-            Dialect::Pi => navigation.old_leaf,
-            Dialect::OhMyPi => navigation.new_leaf,
-        };
-        entry.set("fromId", from.map_or("root", |entry| session.id(entry)).to_owned());
-        entry.set("summary", summary.clone());
-        entry.set_some("details", details.clone());
-        if from_extension {
-            entry.set(session.dialect.extension_flag(), true);
-        }
-        Value::Object(entry)
-    };
-    let draft = make(&Stamp { id: String::new(), time_ms });
-    let stamp = Stamp::new(draft.to_json().as_bytes(), time_ms, |id| session.has_id(id));
-    let entry = make(&stamp);
-    (stamp, entry)
+    let parent = navigation.new_leaf.map(|leaf| session.id(leaf));
+    Stamp::entry(
+        time_ms,
+        |id| session.has_id(id),
+        |stamp| {
+            let mut entry = stamp.head(EntryKind::BranchSummary, parent);
+            let from = match session.dialect {
+                Dialect::Pi => navigation.old_leaf,
+                Dialect::OhMyPi => navigation.new_leaf,
+            };
+            entry.set("fromId", from.map_or("root", |entry| session.id(entry)).to_owned());
+            entry.set("summary", summary.clone());
+            entry.set_some("details", details.clone());
+            if from_extension {
+                entry.set(session.dialect.extension_flag(), true);
+            }
+            Value::Object(entry)
+        },
+    )
 }

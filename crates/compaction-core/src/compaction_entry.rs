@@ -1,13 +1,13 @@
 //! From a preparation and its summaries to the entry that is written, checked before anyone writes it (spec 3.7).
 
 use session_model::dialect::Dialect;
-use session_model::entry::{EntryNo, Stamp};
+use session_model::entry::{EntryKind, Stamp};
 use session_model::error::RecordError;
 use session_model::prompts::Prompts;
 use session_model::sequence::{Part, Sequence};
 use session_model::session::{Records, Session};
 use session_model::system;
-use session_model::text::{Str, units};
+use session_model::text::units;
 use session_model::validate::{Finding, new_faults};
 use session_model::value::{Object, Value};
 
@@ -165,10 +165,8 @@ pub fn finish(
     if length > LONGEST_STRING {
         return Err(FinishError::TooLong { units: length });
     }
-    let unstamped = Stamp { id: String::new(), time_ms };
-    let draft = entry(preparation, &parts, &unstamped);
-    let stamp = Stamp::new(draft.to_json().as_bytes(), time_ms, |id| session.has_id(id));
-    let value = entry(preparation, &parts, &stamp);
+    let (stamp, value) =
+        Stamp::entry(time_ms, |id| session.has_id(id), |stamp| entry(preparation, &parts, stamp));
     let record = value.to_json();
     let after_session =
         session.with_records(&[&record]).map_err(|error| FinishError::Unreadable(error.reason))?;
@@ -284,7 +282,8 @@ fn preserved(inherited: Option<&Value<'static>>, given: Option<&Value<'static>>)
 
 fn entry(preparation: &Preparation<'_>, parts: &Parts, stamp: &Stamp) -> Value<'static> {
     let session = preparation.sequence.session;
-    let mut entry = head("compaction", stamp, session, preparation.sequence.branch.last().copied());
+    let leaf = preparation.sequence.branch.last().map(|&leaf| session.id(leaf));
+    let mut entry = stamp.head(EntryKind::Compaction, leaf);
     entry.set("summary", parts.summary.clone());
     if session.dialect == Dialect::OhMyPi {
         // pi does not know it, and a file of pi that has one would pass for one of oh-my-pi (spec 1.6).
@@ -302,20 +301,4 @@ fn entry(preparation: &Preparation<'_>, parts: &Parts, stamp: &Stamp) -> Value<'
         entry.set_some("systemMessage", fold);
     }
     Value::Object(entry)
-}
-
-/// The fields that every entry begins with.
-pub(crate) fn head(
-    kind: &'static str,
-    stamp: &Stamp,
-    session: &Session,
-    parent: Option<EntryNo>,
-) -> Object<'static> {
-    let mut entry = Object::new();
-    entry.set("type", kind);
-    entry.set("id", stamp.id.clone());
-    let parent = parent.map(|parent| Value::String(Str::from(session.id(parent).to_owned())));
-    entry.set("parentId", parent.unwrap_or(Value::Null));
-    entry.set("timestamp", stamp.timestamp());
-    entry
 }

@@ -6,7 +6,6 @@ use session_model::message::{MessageFacts, Role, StopReason};
 use session_model::sequence::Sequence;
 use session_model::value::Value;
 
-use crate::compaction_entry::head;
 use crate::overflow::find_overflow;
 use crate::settings::CompactionSettings;
 use crate::trigger::is_due;
@@ -179,8 +178,6 @@ pub enum Leave {
     AtParent,
     /// An edit omits the message, and the compaction follows it: pi.
     Omit {
-        /// Id and time of the edit.
-        stamp: Stamp,
         /// The edit.
         edit: Value<'static>,
     },
@@ -192,15 +189,15 @@ pub fn leave(sequence: &Sequence<'_>, failed: EntryNo, time_ms: i64) -> Leave {
     match session.dialect {
         Dialect::OhMyPi => Leave::AtParent,
         Dialect::Pi => {
+            let leaf = sequence.branch.last().map(|&leaf| session.id(leaf));
             let make = |stamp: &Stamp| {
-                let mut edit = head("context_edit", stamp, session, sequence.branch.last().copied());
+                let mut edit = stamp.head(EntryKind::ContextEdit, leaf);
                 edit.set("targetId", session.id(failed).to_owned());
                 edit.set("replacement", Value::Null);
                 Value::Object(edit)
             };
-            let draft = make(&Stamp { id: String::new(), time_ms });
-            let stamp = Stamp::new(draft.to_json().as_bytes(), time_ms, |id| session.has_id(id));
-            Leave::Omit { edit: make(&stamp), stamp }
+            let (_, edit) = Stamp::entry(time_ms, |id| session.has_id(id), make);
+            Leave::Omit { edit }
         }
     }
 }

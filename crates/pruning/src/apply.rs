@@ -1,7 +1,7 @@
 //! From a plan to changed records, or to context edits that say the same (spec part 4).
 
 use session_model::edit::{FieldChange, change_bytes};
-use session_model::entry::{EntryNo, Stamp};
+use session_model::entry::{EntryKind, EntryNo, Stamp};
 use session_model::message::pruned_notice;
 use session_model::session::Session;
 use session_model::value::{Object, Value};
@@ -36,21 +36,16 @@ pub fn context_edits(
     let mut parent = leaf.map(|leaf| session.id(leaf).to_owned());
     for result in plan.candidates() {
         let make = |stamp: &Stamp| {
-            let mut edit = Object::new();
-            edit.set("type", "context_edit");
-            edit.set("id", stamp.id.clone());
-            edit.set("parentId", parent.clone().map_or(Value::Null, Value::from));
-            edit.set("timestamp", stamp.timestamp());
+            let mut edit = stamp.head(EntryKind::ContextEdit, parent.as_deref());
             edit.set("targetId", session.id(result.entry).to_owned());
             let mut replacement = Object::new();
             replacement.set("content", notice_blocks(result));
             edit.set("replacement", replacement);
             Value::Object(edit)
         };
-        let draft = make(&Stamp { id: String::new(), time_ms });
         let is_taken = |id: &str| session.has_id(id) || taken.contains(id);
-        let stamp = Stamp::new(draft.to_json().as_bytes(), time_ms, is_taken);
-        edits.push(make(&stamp));
+        let (stamp, edit) = Stamp::entry(time_ms, is_taken, make);
+        edits.push(edit);
         taken.insert(stamp.id.clone());
         parent = Some(stamp.id);
     }

@@ -2,7 +2,7 @@
 
 use crate::message::{Call, MessageFacts};
 use crate::record::Span;
-use crate::value::Value;
+use crate::value::{Object, Value};
 
 /// Place of an entry in the order of the file.
 pub type EntryNo = u32;
@@ -254,6 +254,28 @@ impl Stamp {
             }
             hasher.update(b"taken");
         }
+    }
+
+    /// An entry that `make` writes for a stamp, with an id that derives from all the rest of it; `taken` as for [`Stamp::new`].
+    pub fn entry(
+        time_ms: i64,
+        taken: impl Fn(&str) -> bool,
+        make: impl Fn(&Stamp) -> Value<'static>,
+    ) -> (Stamp, Value<'static>) {
+        let draft = make(&Stamp { id: String::new(), time_ms });
+        let stamp = Stamp::new(draft.to_json().as_bytes(), time_ms, taken);
+        let entry = make(&stamp);
+        (stamp, entry)
+    }
+
+    /// The fields that every entry begins with (spec 1.3).
+    pub fn head(&self, kind: EntryKind, parent_id: Option<&str>) -> Object<'static> {
+        let mut entry = Object::new();
+        entry.set("type", kind.wire());
+        entry.set("id", self.id.clone());
+        entry.set("parentId", parent_id.map_or(Value::Null, |parent| Value::from(parent.to_owned())));
+        entry.set("timestamp", self.timestamp());
+        entry
     }
 
     /// The time as entries have it: ISO-8601 with milliseconds, in UTC.

@@ -76,7 +76,7 @@ fn recovered(reading: &Reading<'_>) -> Option<Vec<u8>> {
     let edited;
     let branch = match leave(&sequence, overflow.entry, NOW) {
         Leave::AtParent => session.branch(Some(leaf)),
-        Leave::Omit { edit, .. } => {
+        Leave::Omit { edit } => {
             let record = edit.to_json();
             edited = session.with_records(&[&record]).ok()?;
             records.push(record);

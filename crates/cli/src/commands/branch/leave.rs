@@ -4,7 +4,7 @@ use compaction_core::branch_summary::{
     BranchContent, BranchPreparation, BranchSkip, Navigation, branch_summary_entry, prepare_branch,
 };
 use compaction_core::file_ops::FileOps;
-use session_model::entry::{EntryNo, Stamp};
+use session_model::entry::{EntryKind, EntryNo, Stamp};
 use session_model::prompts::Prompts;
 use session_model::session::{Records, Session};
 use session_model::value::{Object, Value};
@@ -330,22 +330,16 @@ impl Work<'_> {
         let name = self.args.label.as_deref()?;
         let target = navigation.new_leaf.unwrap_or(navigation.target);
         let parent = summary
-            .map(|summary| summary.id.clone())
-            .or_else(|| navigation.new_leaf.map(|leaf| session.id(leaf).to_owned()));
+            .map(|summary| summary.id.as_str())
+            .or_else(|| navigation.new_leaf.map(|leaf| session.id(leaf)));
         let make = |stamp: &Stamp| {
-            let mut entry = Object::new();
-            entry.set("type", "label");
-            entry.set("id", stamp.id.clone());
-            entry.set("parentId", parent.clone().map_or(Value::Null, Value::from));
-            entry.set("timestamp", stamp.timestamp());
+            let mut entry = stamp.head(EntryKind::Label, parent);
             entry.set("targetId", session.id(target).to_owned());
             entry.set("label", name.to_owned());
             Value::Object(entry)
         };
-        let draft = make(&Stamp { id: String::new(), time_ms: self.now_ms }).to_json();
         let is_taken = |id: &str| session.has_id(id) || summary.is_some_and(|summary| summary.id == id);
-        let stamp = Stamp::new(draft.as_bytes(), self.now_ms, is_taken);
-        Some((stamp.clone(), make(&stamp)))
+        Some(Stamp::entry(self.now_ms, is_taken, make))
     }
 }
 

@@ -8,7 +8,7 @@ use compaction_core::usage::context_tokens;
 use serde_json::json;
 use session_model::branch::Branch;
 use session_model::dialect::Dialect;
-use session_model::entry::{Parent, Stamp};
+use session_model::entry::{EntryKind, Parent, Stamp};
 use session_model::prompts::PromptName;
 use session_model::session::Session;
 use session_model::value::{Object, Value};
@@ -79,7 +79,7 @@ impl Work<'_> {
                 subject.will_retry = Some(true);
                 self.with_events(&subject, reason, worker)
             }
-            Leave::Omit { edit, .. } => {
+            Leave::Omit { edit } => {
                 let record = edit.to_json();
                 let edited = session
                     .with_records(&[&record])
@@ -246,17 +246,13 @@ impl Work<'_> {
                 message.set("attribution", "agent");
             }
             message.set("timestamp", stamp.time_ms as f64);
-            let mut record = Object::new();
-            record.set("type", "message");
-            record.set("id", stamp.id.clone());
-            record.set("parentId", entry.stamp.id.clone());
-            record.set("timestamp", stamp.timestamp());
+            let mut record = stamp.head(EntryKind::Message, Some(&entry.stamp.id));
             record.set("message", message);
-            Value::Object(record).to_json()
+            Value::Object(record)
         };
-        let draft = make(&Stamp { id: String::new(), time_ms: self.now_ms });
         let is_taken = |id: &str| session.has_id(id) || id == entry.stamp.id;
-        Some(make(&Stamp::new(draft.as_bytes(), self.now_ms, is_taken)))
+        let (_, record) = Stamp::entry(self.now_ms, is_taken, make);
+        Some(record.to_json())
     }
 }
 
