@@ -132,10 +132,7 @@ pub fn previous<R: Records + ?Sized>(
     records: &R,
 ) -> Result<Option<Previous>, RecordError> {
     let Some(compaction) = sequence.compaction else { return Ok(None) };
-    let span = sequence.session.entry(compaction).span;
-    let text = records.text(span)?;
-    let value = Value::parse(&text)
-        .map_err(|_| RecordError { line: span.line, reason: "the record is no longer JSON".to_owned() })?;
+    let value = records.value(sequence.session.entry(compaction).span)?;
     Ok(Some(Previous {
         summary: value.text("summary").unwrap_or_default().into_owned(),
         preserve_data: value

@@ -1,7 +1,5 @@
 //! From the effective sequence to agent messages: what the agent holds in memory of a branch, one message an entry (spec 2.1, 2.3).
 
-use std::borrow::Cow;
-
 use crate::dialect::Dialect;
 use crate::entry::{Entry, EntryKind};
 use crate::error::RecordError;
@@ -60,7 +58,7 @@ pub fn agent_message<'r, R: Records + ?Sized>(
     }
     let session = sequence.session;
     let entry = sequence.entry(item);
-    let record = value_at(records, entry)?;
+    let record = records.value(entry.span)?;
     let message = match entry.kind {
         EntryKind::Message => message_of(record, session.header.version),
         EntryKind::CustomMessage => Some(custom_message(&record, entry, session.dialect)),
@@ -89,23 +87,13 @@ pub fn agent_message<'r, R: Records + ?Sized>(
         fill_content(&mut message, entry.kind);
     }
     if let Share::Edited(edit) = item.share {
-        let edit = value_at(records, session.entry(edit))?;
+        let edit = records.value(session.entry(edit).span)?;
         if let Some(content) = edit.get("replacement").and_then(|replacement| replacement.get("content")) {
             let role = message.get("role").and_then(Value::as_str).map(|role| Role::from_wire(&role));
             message.set("content", replaced_content(content.clone(), role));
         }
     }
     Ok(Some(Value::Object(message)))
-}
-
-/// The record of an entry, as a value.
-fn value_at<'r, R: Records + ?Sized>(records: &'r R, entry: &Entry) -> Result<Value<'r>, RecordError> {
-    let unreadable =
-        |_| RecordError { line: entry.span.line, reason: "the record is no longer JSON".to_owned() };
-    match records.text(entry.span)? {
-        Cow::Borrowed(text) => Value::parse(text).map_err(unreadable),
-        Cow::Owned(text) => Ok(Value::parse(&text).map_err(unreadable)?.into_owned()),
-    }
 }
 
 /// The message of a message entry. Files older than version 3 have custom messages under another role (spec 1.2).

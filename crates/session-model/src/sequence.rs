@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use crate::branch::Branch;
-use crate::entry::{Entry, EntryKind, EntryNo, Parent};
+use crate::entry::{Entry, EntryKind, EntryNo};
 use crate::error::{Problem, ProblemKind};
 use crate::message::{Call, MessageFacts, Role};
 use crate::session::Session;
@@ -240,11 +240,6 @@ impl<'s> Sequence<'s> {
     /// Whether an item is a system message.
     pub fn is_system(&self, item: &Item) -> bool {
         self.entry(item).message().is_some_and(|message| message.role == Role::System)
-    }
-
-    /// Whether the branch hangs on an entry that is not there.
-    pub fn is_cut_off(&self) -> bool {
-        self.branch.first().is_some_and(|&root| !matches!(self.session.entry(root).parent, Parent::Root))
     }
 }
 

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use crate::branch::Branch;
 use crate::dialect::Dialect;
-use crate::entry::{Entry, EntryKind, EntryNo, Facts, Header, NameNo, Parent};
+use crate::entry::{Entry, EntryKind, EntryNo, Header, NameNo, Parent};
 use crate::error::{NotASession, Problem, RecordError};
 use crate::names::NameSet;
 use crate::reader::SessionReader;
@@ -41,6 +41,19 @@ pub trait Records: Sync {
     /// # Errors
     /// The text cannot be had any more.
     fn text(&self, span: Span) -> Result<Cow<'_, str>, RecordError>;
+
+    /// The record at `span` as a value, borrowed where its text is.
+    ///
+    /// # Errors
+    /// The text cannot be had any more, or is no JSON any more.
+    fn value(&self, span: Span) -> Result<Value<'_>, RecordError> {
+        let unreadable =
+            |_| RecordError { line: span.line, reason: "the record is no longer JSON".to_owned() };
+        match self.text(span)? {
+            Cow::Borrowed(text) => Value::parse(text).map_err(unreadable),
+            Cow::Owned(text) => Ok(Value::parse(&text).map_err(unreadable)?.into_owned()),
+        }
+    }
 }
 
 impl Records for [u8] {
@@ -192,16 +205,6 @@ impl Session {
         named.or_else(|| self.header.title.as_deref().map(Cow::Borrowed)).filter(|title| !title.is_empty())
     }
 
-    /// The last entry on `branch` that changes state in the way of `kind`.
-    pub fn last_state(&self, branch: &[EntryNo], kind: EntryKind) -> Option<&Value<'static>> {
-        branch
-            .iter()
-            .rev()
-            .map(|&entry| self.entry(entry))
-            .find(|entry| entry.kind == kind)
-            .and_then(Entry::state)
-    }
-
     /// The newest time of any entry, in milliseconds.
     pub fn newest_time_ms(&self) -> Option<i64> {
         self.entries.iter().filter_map(|entry| entry.time_ms).max()
@@ -210,10 +213,5 @@ impl Session {
     /// Whether the file must be rewritten as version 3 before anything is appended (spec 1.2).
     pub fn needs_migration(&self) -> bool {
         self.header.version < 3
-    }
-
-    /// Whether anything of the kind `facts` asks for is on the branch.
-    pub fn any_on(&self, branch: &[EntryNo], test: impl Fn(&Facts) -> bool) -> bool {
-        branch.iter().any(|&entry| test(&self.entry(entry).facts))
     }
 }

@@ -348,12 +348,9 @@ fn skip(reason: &'static str, message: &str, facts: Option<Branching>) -> Outcom
 }
 
 fn record(file: &SessionFile, loaded: &Loaded, entry: EntryNo) -> Result<Value<'static>, CommandError> {
-    let span = loaded.session.entry(entry).span;
     let records: &[u8] = &loaded.bytes;
-    let text = records.text(span).map_err(|error| CommandError::from((&*file.path, error)))?;
-    Value::parse(&text).map(Value::into_owned).map_err(|_| {
-        CommandError::in_file(&file.path, format!("line {}: the record is no longer JSON", span.line))
-    })
+    let value = records.value(loaded.session.entry(entry).span);
+    value.map(Value::into_owned).map_err(|error| CommandError::from((&*file.path, error)))
 }
 
 /// The text of content: a string, or its text blocks.

@@ -130,13 +130,7 @@ fn entries<R: Records + ?Sized>(
     let session = preparation.sequence.session;
     let mut entries = Vec::with_capacity(preparation.sequence.branch.len());
     for &entry in &preparation.sequence.branch {
-        let span = session.entry(entry).span;
-        let text = records.text(span)?;
-        let value = Value::parse(&text).map_err(|_| RecordError {
-            line: span.line,
-            reason: "the record is no longer JSON".to_owned(),
-        })?;
-        entries.push(value.into_owned());
+        entries.push(records.value(session.entry(entry).span)?.into_owned());
     }
     Ok(Value::Array(entries))
 }
