@@ -5,6 +5,7 @@
 #![expect(clippy::disallowed_methods, reason = "this module is the owner of file access")]
 
 mod append;
+mod buffer;
 mod create;
 mod error;
 mod fault;

@@ -1,5 +1,6 @@
 //! Reading: a whole file, a stream of chunks, or a few ranges; each with the fingerprint of what was read.
 
+use super::buffer::Buffer;
 use super::error::{DiskError, io_error};
 use super::guard::{Fingerprint, resolve};
 use std::cell::RefCell;
@@ -9,42 +10,16 @@ use std::ops::{ControlFlow, Deref};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-/// Copies into a buffer that starts a few bytes behind a page boundary are several times slower on some machines,
-/// and that is where the allocator puts large ones; so ours start on a cache line.
-const ALIGNMENT: usize = 64;
 /// The size of the chunks that [`stream`] hands out, in bytes.
 const CHUNK: usize = 256 * 1024;
 
 thread_local! {
-    static BUFFER: RefCell<Option<Aligned>> = const { RefCell::new(None) };
-}
-
-struct Aligned {
-    bytes: Vec<u8>,
-    start: usize,
-    length: usize,
-}
-
-impl Aligned {
-    fn new(length: usize) -> Self {
-        let bytes = vec![0; length + ALIGNMENT];
-        // `align_offset` may say "impossible", which only costs speed.
-        let start = bytes.as_ptr().align_offset(ALIGNMENT);
-        Self { start: if start < ALIGNMENT { start } else { 0 }, bytes, length }
-    }
-
-    fn as_mut(&mut self) -> &mut [u8] {
-        &mut self.bytes[self.start..self.start + self.length]
-    }
-
-    fn as_slice(&self) -> &[u8] {
-        &self.bytes[self.start..self.start + self.length]
-    }
+    static BUFFER: RefCell<Option<Buffer>> = const { RefCell::new(None) };
 }
 
 /// A whole file in memory, and which file it was. Derefs to its bytes.
 pub struct FileBytes {
-    buffer: Aligned,
+    buffer: Buffer,
     fingerprint: Option<Fingerprint>,
 }
 
@@ -78,7 +53,7 @@ pub fn whole(path: &Path) -> Result<FileBytes, DiskError> {
     let (file, fingerprint) = open(path)?;
     let length = usize::try_from(fingerprint.length)
         .map_err(|_| io_error(path, "read the file")(io::ErrorKind::FileTooLarge.into()))?;
-    let mut buffer = Aligned::new(length);
+    let mut buffer = Buffer::new(length).map_err(io_error(path, "read the file"))?;
     (&file).read_exact(buffer.as_mut()).map_err(cut_short(path))?;
     verify(path, &file, &fingerprint)?;
     Ok(FileBytes { buffer, fingerprint: Some(fingerprint) })
@@ -88,8 +63,7 @@ pub fn whole(path: &Path) -> Result<FileBytes, DiskError> {
 pub fn from_reader(mut reader: impl Read) -> io::Result<FileBytes> {
     let mut bytes = Vec::new();
     reader.read_to_end(&mut bytes)?;
-    let length = bytes.len();
-    Ok(FileBytes { buffer: Aligned { bytes, start: 0, length }, fingerprint: None })
+    Ok(FileBytes { buffer: Buffer::from(bytes), fingerprint: None })
 }
 
 /// Hands the file to `on_chunk` in pieces of at most 256 KiB until it breaks or the file ends, as long as it was
@@ -100,7 +74,7 @@ pub fn stream(
 ) -> Result<Fingerprint, DiskError> {
     let (file, fingerprint) = open(path)?;
     // Taken out, so that `on_chunk` may itself read a file.
-    let mut buffer = BUFFER.take().unwrap_or_else(|| Aligned::new(CHUNK));
+    let mut buffer = BUFFER.take().unwrap_or_else(|| Buffer::small(CHUNK));
     let result = chunks(&file, fingerprint.length, &mut buffer, &mut on_chunk);
     BUFFER.set(Some(buffer));
     result.map_err(cut_short(path))?;
@@ -149,7 +123,7 @@ impl FileLines {
 /// The part of a file around what was fetched last: records mostly stand one behind the other, and then one reading serves many.
 pub struct Window<'f> {
     lines: &'f FileLines,
-    buffer: Aligned,
+    buffer: Buffer,
     /// Where in the file the buffer starts, and how many bytes of it are read.
     start: u64,
     n_read: usize,
@@ -158,7 +132,7 @@ pub struct Window<'f> {
 impl<'f> Window<'f> {
     /// Nothing is read yet.
     pub fn new(lines: &'f FileLines) -> Self {
-        Self { lines, buffer: Aligned::new(CHUNK), start: 0, n_read: 0 }
+        Self { lines, buffer: Buffer::small(CHUNK), start: 0, n_read: 0 }
     }
 
     /// `length` bytes from `offset`. Fails with [`DiskError::Changed`] if the file is shorter by now.
@@ -171,8 +145,9 @@ impl<'f> Window<'f> {
                 return Err(changed());
             }
             let wanted = usize::try_from(rest).unwrap_or(usize::MAX).min(length.max(CHUNK));
-            if self.buffer.length < wanted || self.buffer.length > wanted.max(4 * CHUNK) {
-                self.buffer = Aligned::new(wanted.max(CHUNK));
+            if self.buffer.len() < wanted || self.buffer.len() > wanted.max(4 * CHUNK) {
+                self.buffer =
+                    Buffer::new(wanted.max(CHUNK)).map_err(io_error(&self.lines.path, "read the file"))?;
             }
             self.n_read = 0;
             let into = &mut self.buffer.as_mut()[..wanted];
@@ -205,7 +180,7 @@ pub(super) fn each_chunk_from(
     end: u64,
     mut on_chunk: impl FnMut(&[u8]) -> io::Result<()>,
 ) -> io::Result<()> {
-    let mut buffer = BUFFER.take().unwrap_or_else(|| Aligned::new(CHUNK));
+    let mut buffer = BUFFER.take().unwrap_or_else(|| Buffer::small(CHUNK));
     let mut at = start;
     let mut result = Ok(());
     while at < end && result.is_ok() {
@@ -221,7 +196,7 @@ pub(super) fn each_chunk_from(
 fn chunks(
     mut file: &File,
     length: u64,
-    buffer: &mut Aligned,
+    buffer: &mut Buffer,
     on_chunk: &mut dyn FnMut(&[u8]) -> ControlFlow<()>,
 ) -> io::Result<()> {
     let mut left = length;
