@@ -4,6 +4,8 @@ use std::borrow::Cow;
 use std::fmt::Write as _;
 
 use session_model::agent_message::AgentMessage;
+use session_model::message::Role;
+use session_model::sequence::Share;
 use session_model::session::Session;
 use session_model::text::shown;
 use session_model::value::Value;
@@ -47,7 +49,7 @@ pub(super) fn write(
 fn title(session: &Session, n: usize, message: &AgentMessage<'_>) -> String {
     let value = &message.value;
     let role = value.text("role").unwrap_or_default();
-    let tokens = session.tokenizer.message(value);
+    let tokens = tokens(session, message);
     let mut title = format!(
         "── {:03} {role}  {}  {}",
         n + 1,
@@ -80,6 +82,21 @@ fn title(session: &Session, n: usize, message: &AgentMessage<'_>) -> String {
         _ => {}
     }
     title
+}
+
+/// Tokens of a message as it is printed. Those that the reading pass has counted are not counted again: what becomes the same
+/// message for the model has the same pieces.
+fn tokens(session: &Session, message: &AgentMessage<'_>) -> u64 {
+    let AgentMessage { item, value } = message;
+    let stays = session.entry(item.entry).message().is_some_and(|facts| {
+        matches!(facts.role, Role::User | Role::Developer | Role::Assistant | Role::ToolResult)
+            && facts.pruned_at.is_none()
+    });
+    if stays && item.share == Share::Own {
+        debug_assert_eq!(item.estimate, session.tokenizer.message(value), "{}", session.id(item.entry));
+        return item.estimate;
+    }
+    session.tokenizer.message(value)
 }
 
 /// The parts of a message with their labels.
