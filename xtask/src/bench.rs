@@ -58,10 +58,10 @@ const READING: &[(&str, f64)] = &[
 pub(crate) fn run(args: &Args) -> Result<()> {
     let root = files::root()?;
     let material = Material::new(&root);
-    let programs = Programs::build(&root)?;
     if args.instructions {
-        return instructions::run(&root, &programs.place("sesstool"), &material, args.check);
+        return instructions::run(&root, &files::release_program()?, &material, args.check);
     }
+    let programs = Programs::build(&root)?;
     let corpus = if args.corpus.is_relative() { root.join(&args.corpus) } else { args.corpus.clone() };
     if let Some(old) = &args.compare {
         let folders: Vec<PathBuf> =
