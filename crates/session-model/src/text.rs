@@ -68,8 +68,8 @@ impl<'a> Str<'a> {
     pub fn is(&self, other: &str) -> bool {
         match self {
             // An escape is longer than what it stands for.
-            Str::Raw(raw) if raw.len() < other.len() => false,
-            Str::Raw(raw) if !raw.as_bytes().contains(&b'\\') => *raw == other,
+            Str::Raw(raw) if raw.len() <= other.len() => *raw == other && !has_backslash(raw.as_bytes()),
+            Str::Raw(raw) if !has_backslash(raw.as_bytes()) => false,
             Str::Raw(_) | Str::Text(_) => self.text() == other,
         }
     }
@@ -103,7 +103,7 @@ impl<'a> Str<'a> {
 impl PartialEq for Str<'_> {
     fn eq(&self, other: &Self) -> bool {
         if let (Str::Raw(raw), Str::Raw(other)) = (self, other)
-            && (raw == other || ![raw, other].iter().any(|raw| raw.as_bytes().contains(&b'\\')))
+            && (raw == other || ![raw, other].iter().any(|raw| has_backslash(raw.as_bytes())))
         {
             return raw == other;
         }
@@ -195,8 +195,7 @@ fn hex4(text: &str) -> u16 {
 
 /// Plain text of an escaped string; a lone surrogate becomes U+FFFD.
 pub fn decode(raw: &str) -> Cow<'_, str> {
-    // Names are decoded by the hundred thousand: the search for long texts would be most of the work.
-    if raw.len() <= 32 && !raw.as_bytes().contains(&b'\\') {
+    if raw.len() <= SHORT && !has_backslash(raw.as_bytes()) {
         return Cow::Borrowed(raw);
     }
     let Some(first) = memchr::memchr(b'\\', raw.as_bytes()) else { return Cow::Borrowed(raw) };
@@ -205,6 +204,25 @@ pub fn decode(raw: &str) -> Cow<'_, str> {
     append_decoded(raw, first, &mut text);
     // Every piece is whole characters of `raw` or those that an escape stands for.
     Cow::Owned(String::from_utf8(text).expect("whole characters behind whole characters"))
+}
+
+/// Names are looked at by the hundred thousand: up to this length the search for long texts would be most of the work.
+const SHORT: usize = 32;
+
+/// Whether a backslash is among the bytes.
+#[inline]
+fn has_backslash(bytes: &[u8]) -> bool {
+    if bytes.len() > SHORT {
+        return memchr::memchr(b'\\', bytes).is_some();
+    }
+    const ONES: u64 = u64::MAX / 255;
+    let (words, rest) = bytes.as_chunks::<8>();
+    let is_in = |word: &[u8; 8]| {
+        // Zero where a backslash is; then subtracting a one from each byte sets the high bit of one that did not have it.
+        let difference = u64::from_ne_bytes(*word) ^ (ONES * u64::from(b'\\'));
+        difference.wrapping_sub(ONES) & !difference & (ONES << 7) != 0
+    };
+    words.iter().any(is_in) || rest.contains(&b'\\')
 }
 
 /// Appends what the escapes of `raw` stand for and what is between them, from byte `at` on.
@@ -426,6 +444,34 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn a_backslash_is_found_at_every_place_among_all_bytes() {
+        for length in 0..80 {
+            for other in [0, 1, b'[', b']', 0x5D, 0x7F, 0x80, 0xDC, 0xFF] {
+                let mut bytes = vec![other; length];
+                assert!(!has_backslash(&bytes), "{other} {length}");
+                for at in 0..length {
+                    bytes[at] = b'\\';
+                    assert!(has_backslash(&bytes), "{other} {length} {at}");
+                    bytes[at] = other;
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_string_is_the_text_that_it_stands_for() {
+        for (raw, text, is) in [
+            ("abc", "abc", true),
+            ("abc", "ab", false),
+            (r"a\\b", r"a\b", true),
+            (r"a\nb", r"a\nb", false),
+            (r"\u0061", "a", true),
+        ] {
+            assert_eq!((Str::Raw(raw).is(text), decode(raw) == text), (is, is), "{raw} {text}");
+        }
+    }
 
     #[track_caller]
     fn check(raw: &str, text: &str, n_units: u64, json: &str) {
