@@ -130,7 +130,10 @@ pub fn map_with<'i, T: Send>(
 /// Which file is whose turn, and which results wait for the ones before them.
 struct Queue<T> {
     state: Mutex<State<T>>,
-    changed: Condvar,
+    /// The result that is delivered next is there, or a worker has left.
+    ready: Condvar,
+    /// The window has moved, or everything is to stop.
+    moved: Condvar,
     window: usize,
     sizes: Vec<u64>,
 }
@@ -141,6 +144,8 @@ struct State<T> {
     waiting: BTreeMap<usize, Result<T, CommandError>>,
     /// The file whose result is delivered next.
     next: usize,
+    /// Workers that wait for the window to move.
+    n_idle: usize,
     n_gone: usize,
     n_not_started: usize,
     stopped: bool,
@@ -152,12 +157,13 @@ impl<T> Queue<T> {
             taken: vec![false; items.len()],
             waiting: BTreeMap::new(),
             next: 0,
+            n_idle: 0,
             n_gone: 0,
             n_not_started: 0,
             stopped: false,
         };
         let sizes = items.iter().map(|item| item.file.as_ref().map_or(0, |file| file.n_bytes)).collect();
-        Queue { state: Mutex::new(state), changed: Condvar::new(), window, sizes }
+        Queue { state: Mutex::new(state), ready: Condvar::new(), moved: Condvar::new(), window, sizes }
     }
 
     /// The largest file that is not taken, of the next ones in the order of results. Waits while results pile up.
@@ -176,18 +182,25 @@ impl<T> Queue<T> {
             if end == self.sizes.len() {
                 return None;
             }
-            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state.n_idle += 1;
+            state = self.moved.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state.n_idle -= 1;
         }
     }
 
+    /// Takes a result. The thread that delivers is woken for the one that it waits for and no other: on a machine with as many
+    /// processors as workers, each time that it looks in vain takes a worker's place.
     fn done(&self, at: usize, result: Result<T, CommandError>) {
-        self.lock().waiting.insert(at, result);
-        self.changed.notify_all();
+        let mut state = self.lock();
+        state.waiting.insert(at, result);
+        if at == state.next {
+            self.ready.notify_one();
+        }
     }
 
     fn leave(&self) {
         self.lock().n_gone += 1;
-        self.changed.notify_all();
+        self.ready.notify_one();
     }
 
     fn not_started(&self) {
@@ -207,13 +220,15 @@ impl<T> Queue<T> {
             let at = state.next;
             if let Some(result) = state.waiting.remove(&at) {
                 state.next += 1;
+                if state.n_idle > 0 {
+                    self.moved.notify_all();
+                }
                 drop(state);
-                self.changed.notify_all();
                 let taken = take(at, result);
                 state = self.lock();
                 if taken.is_err() {
                     state.stopped = true;
-                    self.changed.notify_all();
+                    self.moved.notify_all();
                     return taken;
                 }
             } else if at == self.sizes.len() {
@@ -229,7 +244,7 @@ impl<T> Queue<T> {
                 };
                 state.next = first;
             } else {
-                state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+                state = self.ready.wait(state).unwrap_or_else(PoisonError::into_inner);
             }
         }
     }
