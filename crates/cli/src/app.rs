@@ -1,12 +1,12 @@
 //! What every command gets: the environment, the global flags, the printer, the switch that a signal turns.
 
-use session_model::tokens::Tokenizer;
 use summarizer::cancel::Cancel;
 
 use crate::args::Globals;
 use crate::env::Env;
 use crate::exit::CommandError;
 use crate::printer::Printer;
+use crate::session_file::ReadOptions;
 use crate::settings::{Flags, Settings};
 
 /// The surroundings of a run.
@@ -43,11 +43,8 @@ impl App {
         Ok(settings)
     }
 
-    /// How tokens are estimated, by flag, variable or file.
-    ///
-    /// # Errors
-    /// As [`App::settings`].
-    pub fn tokenizer(&self) -> Result<Tokenizer, CommandError> {
-        Ok(self.settings(&[])?.tokenizer())
+    /// How sessions are read, by these settings and the global flags.
+    pub fn read_options(&self, settings: &Settings) -> ReadOptions {
+        ReadOptions { tokenizer: settings.tokenizer(), dialect: self.globals.dialect.map(Into::into) }
     }
 }

@@ -68,7 +68,23 @@ impl SessionFile {
         worker: &Worker<'_>,
     ) -> Result<(Session, Vec<Problem>, Option<Fingerprint>), CommandError> {
         let mut reader = SessionReader::new(options.tokenizer);
+        let fingerprint = self.feed(&mut reader, worker, |_| {})?;
+        let (session, problems) = self.finish(reader, options)?;
+        Ok((session, problems, fingerprint))
+    }
+
+    /// Feeds the file to the reader in chunks, and shows each of them to `see` before; the fingerprint is absent for standard input.
+    ///
+    /// # Errors
+    /// The file cannot be read, or the user stopped it.
+    pub fn feed(
+        &self,
+        reader: &mut SessionReader,
+        worker: &Worker<'_>,
+        mut see: impl FnMut(&[u8]),
+    ) -> Result<Option<Fingerprint>, CommandError> {
         let mut on_chunk = |chunk: &[u8]| {
+            see(chunk);
             reader.push(chunk);
             worker.progress.add(chunk.len() as u64);
             if reader.is_refused() || worker.is_cancelled() {
@@ -79,8 +95,7 @@ impl SessionFile {
         };
         let fingerprint = if self.is_stdin() {
             // One buffer of the whole: standard input cannot be asked for its length.
-            let bytes = stdin()?;
-            let _ = on_chunk(&bytes);
+            let _ = on_chunk(&stdin()?);
             None
         } else {
             Some(read::stream(&self.path, on_chunk)?)
@@ -88,8 +103,15 @@ impl SessionFile {
         if worker.is_cancelled() {
             return Err(CommandError::interrupted());
         }
-        let (session, problems) = self.finish(reader, options)?;
-        Ok((session, problems, fingerprint))
+        Ok(fingerprint)
+    }
+
+    /// The whole file.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub fn bytes(&self) -> Result<FileBytes, CommandError> {
+        if self.is_stdin() { stdin() } else { Ok(read::whole(&self.path)?) }
     }
 
     /// Reads the whole file and its index.
@@ -97,7 +119,7 @@ impl SessionFile {
     /// # Errors
     /// As [`SessionFile::index`].
     pub fn load(&self, options: ReadOptions, worker: &Worker<'_>) -> Result<Loaded, CommandError> {
-        let bytes = if self.is_stdin() { stdin()? } else { read::whole(&self.path)? };
+        let bytes = self.bytes()?;
         let mut reader = SessionReader::new(options.tokenizer);
         for chunk in bytes.chunks(1 << 20) {
             if worker.is_cancelled() {

@@ -10,7 +10,7 @@ use session_model::session::Session;
 
 use crate::app::App;
 use crate::disk::{self, Backup, Carried, Intent, ReplaceOptions, Target, Writers};
-use crate::exit::CommandError;
+use crate::exit::{CommandError, ErrorKind};
 use crate::session_file::{Loaded, SessionFile};
 
 /// Where a changed session goes, and how careful to be.
@@ -116,6 +116,23 @@ pub fn settle(app: &App, file: &SessionFile, time_ms: i64) -> Result<(), Command
         "that an agent had written to the file before it was replaced were carried over",
     );
     Ok(())
+}
+
+/// How often a session that an agent writes to is read anew.
+const ATTEMPTS: usize = 5;
+
+/// Does it again while an agent has written to the file between reading and writing.
+///
+/// # Errors
+/// Those of `attempt`; that the file was changed, if it was each time.
+pub fn until_unchanged<T>(mut attempt: impl FnMut() -> Result<T, CommandError>) -> Result<T, CommandError> {
+    for _ in 1..ATTEMPTS {
+        match attempt() {
+            Err(error) if error.kind == ErrorKind::Changed => {}
+            result => return result,
+        }
+    }
+    attempt()
 }
 
 /// Why the file has to be rewritten before anything can be appended; `None` if appending is enough.
@@ -260,6 +277,13 @@ pub fn carried_warnings(carried: &Carried) -> Vec<String> {
     if carried.bytes > 0 {
         warnings.push(format!("{} bytes that an agent wrote meanwhile were carried over", carried.bytes));
     }
+    warnings.extend(open_warnings(carried));
+    warnings
+}
+
+/// What to say of an agent that still has the file open which was replaced.
+pub fn open_warnings(carried: &Carried) -> Vec<String> {
+    let mut warnings = Vec::new();
     if !carried.still_open.is_empty() {
         let pids: Vec<String> = carried.still_open.iter().map(u32::to_string).collect();
         warnings.push(format!(

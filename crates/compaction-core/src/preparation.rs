@@ -1,5 +1,7 @@
 //! What a compaction would summarise and what it would keep, decided from facts alone (spec 3.3).
 
+use std::fmt;
+
 use session_model::entry::EntryNo;
 use session_model::sequence::{Item, Part, Sequence};
 
@@ -25,6 +27,15 @@ impl Skip {
             Skip::AlreadyCompacted => "already_compacted",
             Skip::NothingToCompact => "nothing_to_compact",
         }
+    }
+}
+
+impl fmt::Display for Skip {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Skip::AlreadyCompacted => "already compacted: the model has got nothing new since",
+            Skip::NothingToCompact => "nothing to compact: everything is in the part that is kept",
+        })
     }
 }
 

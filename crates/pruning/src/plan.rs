@@ -62,6 +62,16 @@ impl Verdict {
             Verdict::Small => "small",
         }
     }
+
+    /// Tokens that blanking saves; 0 of a result that stays.
+    pub fn savings(self) -> u64 {
+        match self {
+            Verdict::Candidate { saves } => saves,
+            Verdict::Recent | Verdict::ProtectedTool | Verdict::Pruned | Verdict::Edited | Verdict::Small => {
+                0
+            }
+        }
+    }
 }
 
 impl PrunePlan {
@@ -84,15 +94,7 @@ pub fn plan(sequence: &Sequence<'_>, settings: &PruneSettings) -> PrunePlan {
         results.push(ToolResult { entry: item.entry, tool: message.tool, estimate: item.estimate, verdict });
         sum += item.estimate;
     }
-    let savings = results
-        .iter()
-        .map(|result| match result.verdict {
-            Verdict::Candidate { saves } => saves,
-            Verdict::Recent | Verdict::ProtectedTool | Verdict::Pruned | Verdict::Edited | Verdict::Small => {
-                0
-            }
-        })
-        .sum();
+    let savings = results.iter().map(|result| result.verdict.savings()).sum();
     PrunePlan { is_worth_it: savings > 0 && savings >= settings.minimum_savings, savings, results }
 }
 

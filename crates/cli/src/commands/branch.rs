@@ -11,7 +11,7 @@ use crate::args::{PathArgs, SkipArgs};
 use crate::discover::{Stdin, Without, discover};
 use crate::exit::{CommandError, Status};
 use crate::report::{Outcome, Reporter, Skipped};
-use crate::session_file::{ReadOptions, SessionFile};
+use crate::session_file::SessionFile;
 use crate::settings::{BranchFlags, HookFlags, SummarizerFlags};
 use crate::summaries::Source;
 use crate::write::{self, WriteArgs};
@@ -89,7 +89,7 @@ pub fn run(app: &App, args: &BranchArgs) -> Result<Status, CommandError> {
         wants_summary,
         now_ms: stamp::now_ms(&app.env)?,
     };
-    let read = ReadOptions { tokenizer: settings.tokenizer(), dialect: app.globals.dialect.map(Into::into) };
+    let read = app.read_options(&settings);
     let one = |file: &SessionFile, worker: &batch::Worker<'_>| {
         if !args.write.leaves_input_alone() {
             write::settle(app, file, work.now_ms)?;

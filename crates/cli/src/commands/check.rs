@@ -105,7 +105,7 @@ pub fn run(app: &App, args: &CheckArgs) -> Result<Status, CommandError> {
         args,
         compaction: settings.compaction(),
         prune: settings.prune(),
-        read: ReadOptions { tokenizer: settings.tokenizer(), dialect: app.globals.dialect.map(Into::into) },
+        read: app.read_options(&settings),
         settings: &settings,
     };
     let mut reporter = Reporter::new(app, false);

@@ -8,7 +8,6 @@ use crate::discover::{Stdin, Without, discover};
 use crate::events::{EventArgs, Events};
 use crate::exit::{CommandError, Status};
 use crate::report::{Outcome, Reporter};
-use crate::session_file::ReadOptions;
 use crate::settings::{CompactionFlags, HookFlags, PruneFlags, SummarizerFlags};
 use crate::summaries::Source;
 use crate::write::WriteArgs;
@@ -94,7 +93,7 @@ pub fn run(app: &App, args: &CompactArgs) -> Result<Status, CommandError> {
         settings: &settings,
         source: &source,
         prompts: &prompts,
-        read: ReadOptions { tokenizer: settings.tokenizer(), dialect: app.globals.dialect.map(Into::into) },
+        read: app.read_options(&settings),
         now_ms: stamp::now_ms(&app.env)?,
         events: &events,
     };

@@ -20,7 +20,7 @@ use crate::discover::{Stdin, Without, discover};
 use crate::exit::{CommandError, Status};
 use crate::figures::count;
 use crate::report::{Outcome, Record, Reporter};
-use crate::session_file::{Loaded, ReadOptions, SessionFile};
+use crate::session_file::{Loaded, SessionFile};
 use crate::{batch, leaf, prompts};
 
 mod blobs;
@@ -120,7 +120,7 @@ pub fn run(app: &App, args: &ContextArgs) -> Result<Status, CommandError> {
         return Err(CommandError::usage("a request body is made of model messages")
             .hint("use --agent with --format text, json, jsonl or markdown"));
     }
-    let read = ReadOptions { tokenizer: settings.tokenizer(), dialect: app.globals.dialect.map(Into::into) };
+    let read = app.read_options(&settings);
     let items = discover(app, &args.paths, Stdin::Allowed, Without::Newest)?;
     let has_many = items.len() > 1;
     let work = |file: &SessionFile, worker: &batch::Worker<'_>| {

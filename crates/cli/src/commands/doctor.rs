@@ -1,6 +1,5 @@
 //! `sesstool doctor`: what is wrong with a session, and a repaired copy of it.
 
-use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -13,11 +12,11 @@ use crate::app::App;
 use crate::args::PathArgs;
 use crate::batch::{self, Worker};
 use crate::discover::{Stdin, Without, discover};
-use crate::disk::{self, read};
+use crate::disk;
 use crate::exit::{CommandError, Status};
+use crate::leaf;
 use crate::report::{Outcome, Reporter};
 use crate::session_file::{ReadOptions, SessionFile};
-use crate::{leaf, signals};
 
 mod facts;
 mod words;
@@ -62,7 +61,7 @@ pub struct DoctorArgs {
 /// Wrong usage or settings, or standard output cannot be written.
 pub fn run(app: &App, args: &DoctorArgs) -> Result<Status, CommandError> {
     let settings = app.settings(&[])?;
-    let read = ReadOptions { tokenizer: settings.tokenizer(), dialect: app.globals.dialect.map(Into::into) };
+    let read = app.read_options(&settings);
     let stdin = if args.repair && args.output.is_none() { Stdin::Refused } else { Stdin::Allowed };
     let without = if args.repair { Without::Nothing } else { Without::All };
     let items = discover(app, &args.paths, stdin, without)?;
@@ -112,24 +111,9 @@ fn examine(
 ) -> Result<Diagnosis, CommandError> {
     let mut reader = SessionReader::new(options.tokenizer);
     let mut start = Vec::with_capacity(BYTE_ORDER_MARK.len());
-    let mut on_chunk = |chunk: &[u8]| {
+    file.feed(&mut reader, worker, |chunk| {
         start.extend(chunk.iter().take(BYTE_ORDER_MARK.len() - start.len()));
-        reader.push(chunk);
-        worker.progress.add(chunk.len() as u64);
-        if reader.is_refused() || worker.is_cancelled() {
-            ControlFlow::Break(())
-        } else {
-            ControlFlow::Continue(())
-        }
-    };
-    if file.is_stdin() {
-        let _ = on_chunk(&stdin()?);
-    } else {
-        read::stream(&file.path, on_chunk)?;
-    }
-    if worker.is_cancelled() {
-        return Err(CommandError::interrupted());
-    }
+    })?;
     let mut diagnosis = diagnose(args, file, options, reader.finish())?;
     diagnosis.note_mark(&start);
     Ok(diagnosis)
@@ -155,7 +139,7 @@ fn diagnose(
 }
 
 fn repair(args: &DoctorArgs, file: &SessionFile, options: ReadOptions) -> Result<Diagnosis, CommandError> {
-    let bytes = if file.is_stdin() { stdin()? } else { read::whole(&file.path)? };
+    let bytes = file.bytes()?;
     let mut found = diagnose(args, file, options, read_all(&bytes, options))?;
     found.note_mark(&bytes);
     let repaired = session_model::repair::repair(&bytes).map_err(|error| {
@@ -211,9 +195,4 @@ fn output(args: &DoctorArgs, file: &Path) -> Result<PathBuf, CommandError> {
 
 fn is_same_file(one: &Path, other: &Path) -> bool {
     matches!((one.canonicalize(), other.canonicalize()), (Ok(one), Ok(other)) if one == other)
-}
-
-fn stdin() -> Result<read::FileBytes, CommandError> {
-    let bytes = signals::while_waiting(|| read::from_reader(std::io::stdin().lock()));
-    bytes.map_err(|error| CommandError::in_file(Path::new("-"), error))
 }

@@ -10,7 +10,6 @@ use crate::exit::{CommandError, Status};
 use crate::figures;
 use crate::leaf;
 use crate::report::{Outcome, Reporter, named};
-use crate::session_file::ReadOptions;
 use crate::table::Table;
 
 mod facts;
@@ -77,8 +76,7 @@ pub enum SortKey {
 /// There is no session, or standard output cannot be written.
 pub fn run(app: &App, args: &InspectArgs) -> Result<Status, CommandError> {
     let settings = app.settings(&[])?;
-    let options =
-        ReadOptions { tokenizer: settings.tokenizer(), dialect: app.globals.dialect.map(Into::into) };
+    let options = app.read_options(&settings);
     let items = discover(app, &args.paths, Stdin::Allowed, Without::Newest)?;
     let in_depth = items.len() == 1 || args.full || args.tree;
     let mut reporter = Reporter::new(app, items.len() > 1);

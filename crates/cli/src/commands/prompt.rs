@@ -18,7 +18,7 @@ use crate::exit::{CommandError, Status};
 use crate::figures::{count, grouped};
 use crate::printer::Paint;
 use crate::report::{Facts, Outcome, Reporter, Skipped};
-use crate::session_file::{ReadOptions, SessionFile};
+use crate::session_file::SessionFile;
 use crate::settings::{CompactionFlags, SummarizerFlags};
 use crate::summaries::Source;
 use crate::{batch, leaf, prompts};
@@ -107,7 +107,7 @@ pub fn run(app: &App, args: &PromptArgs) -> Result<Status, CommandError> {
         Ok(Source::Asked(asked)) => asked.limits,
         _ => ModelLimits { window: settings.context_window(), max_output: None },
     };
-    let read = ReadOptions { tokenizer: settings.tokenizer(), dialect: app.globals.dialect.map(Into::into) };
+    let read = app.read_options(&settings);
     let options = RequestOptions { instructions: args.instructions.clone(), ..RequestOptions::default() };
     let compaction = settings.compaction();
     let items = discover(app, &args.paths, Stdin::Allowed, Without::Newest)?;
@@ -150,9 +150,5 @@ fn placeholder(kind: Kind) -> String {
 }
 
 fn skipped(skip: Skip) -> Outcome<PromptFacts> {
-    let message = match skip {
-        Skip::AlreadyCompacted => "already compacted: the model has got nothing new since",
-        Skip::NothingToCompact => "nothing to compact: everything is in the part that is kept",
-    };
-    Outcome::Skipped(Skipped { reason: skip.name(), message: message.to_owned(), facts: None })
+    Outcome::Skipped(Skipped { reason: skip.name(), message: skip.to_string(), facts: None })
 }

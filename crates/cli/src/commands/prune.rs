@@ -21,7 +21,7 @@ use crate::app::App;
 use crate::args::{PathArgs, SkipArgs};
 use crate::batch::Worker;
 use crate::discover::{Stdin, Without, discover};
-use crate::exit::{CommandError, ErrorKind, Status};
+use crate::exit::{CommandError, Status};
 use crate::figures::{bytes, count, grouped};
 use crate::printer::Paint;
 use crate::prune_bytes::prune_bytes;
@@ -30,9 +30,6 @@ use crate::session_file::{Loaded, ReadOptions, SessionFile};
 use crate::settings::PruneFlags;
 use crate::write::{self, Change, WriteArgs, WriteReport};
 use crate::{batch, leaf, stamp};
-
-/// How often a session that an agent writes to is read anew.
-const ATTEMPTS: usize = 5;
 
 /// Blank old tool results, so that the context shrinks without a summary
 ///
@@ -178,7 +175,7 @@ pub fn run(app: &App, args: &PruneArgs) -> Result<Status, CommandError> {
         app,
         args,
         settings: settings.prune(),
-        read: ReadOptions { tokenizer: settings.tokenizer(), dialect: app.globals.dialect.map(Into::into) },
+        read: app.read_options(&settings),
         now_ms: stamp::now_ms(&app.env)?,
     };
     let mut reporter = Reporter::new(app, false);
@@ -208,13 +205,7 @@ impl Work<'_> {
             let plan = pruning::plan(&branch.effective(), &self.settings);
             return Ok(self.outcome(file, &session, &branch, &plan, None));
         }
-        let mut attempt = 1;
-        loop {
-            match self.attempt(file, worker) {
-                Err(error) if error.kind == ErrorKind::Changed && attempt < ATTEMPTS => attempt += 1,
-                result => return result,
-            }
-        }
+        write::until_unchanged(|| self.attempt(file, worker))
     }
 
     fn branch<'s>(&self, file: &SessionFile, session: &'s Session) -> Result<Branch<'s>, CommandError> {
@@ -336,10 +327,7 @@ fn blanked(session: &Session, plan: &PrunePlan) -> Vec<Blanked> {
             id: session.id(result.entry).to_owned(),
             tool: result.tool.map_or("", |tool| session.name(tool)).to_owned(),
             tokens: result.estimate,
-            saves: match result.verdict {
-                Verdict::Candidate { saves } => saves,
-                _ => 0,
-            },
+            saves: result.verdict.savings(),
         })
         .collect()
 }
@@ -359,16 +347,8 @@ fn stays(plan: &PrunePlan) -> BTreeMap<&'static str, Stays> {
 
 /// Tokens of the context behind the first blanked result, it included, as they are after pruning.
 fn uncached(sequence: &Sequence<'_>, plan: &PrunePlan) -> u64 {
-    let blanked: BTreeMap<EntryNo, u64> = plan
-        .candidates()
-        .map(|result| {
-            let saves = match result.verdict {
-                Verdict::Candidate { saves } => saves,
-                _ => 0,
-            };
-            (result.entry, saves)
-        })
-        .collect();
+    let blanked: BTreeMap<EntryNo, u64> =
+        plan.candidates().map(|result| (result.entry, result.verdict.savings())).collect();
     let context = sequence.items.iter().filter(|item| sequence.reaches_model(item));
     context
         .skip_while(|item| !blanked.contains_key(&item.entry))

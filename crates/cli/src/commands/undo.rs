@@ -11,12 +11,12 @@ use session_model::text::shown;
 use crate::app::App;
 use crate::args::PathArgs;
 use crate::discover::{Stdin, Without, discover};
-use crate::disk::{self, Carried, DiskError, Undone};
+use crate::disk::{self, DiskError, Undone};
 use crate::exit::{CommandError, Status};
 use crate::figures::count;
 use crate::printer::Paint;
 use crate::report::{Facts, Outcome, Reporter, Skipped};
-use crate::{batch, stamp};
+use crate::{batch, stamp, write};
 
 /// Take back the last change that sesstool made to a session
 ///
@@ -89,7 +89,7 @@ pub fn run(app: &App, args: &UndoArgs) -> Result<Status, CommandError> {
         |file, _| undo(&file.path),
         |item, result| {
             if let Ok(Outcome::Done(undone)) = &result {
-                warn_of_writers(app, &undone.carried);
+                write::open_warnings(&undone.carried).iter().for_each(|warning| app.printer.warn(warning));
             }
             reporter.take(item, result.map(facts))
         },
@@ -108,18 +108,5 @@ fn facts(outcome: Outcome<Undone>) -> Outcome<Undo> {
         Outcome::Skipped(skipped) => {
             Outcome::Skipped(Skipped { reason: skipped.reason, message: skipped.message, facts: None })
         }
-    }
-}
-
-fn warn_of_writers(app: &App, carried: &Carried) {
-    if !carried.still_open.is_empty() {
-        let pids: Vec<_> = carried.still_open.iter().map(u32::to_string).collect();
-        app.printer.warn(&format!(
-            "process {} still has the old file open; the next sesstool command carries over what it writes",
-            pids.join(", ")
-        ));
-    }
-    if let Some(failed) = &carried.failed {
-        app.printer.warn(&format!("what an agent wrote meanwhile was not carried over: {failed}"));
     }
 }

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use compaction_core::compaction_entry::{self, CompactionEntry, Content, FinishError, finish};
-use compaction_core::preparation::{Preparation, Skip, prepare};
+use compaction_core::preparation::{Preparation, prepare};
 use compaction_core::settings::CompactionSettings;
 use pruning::settings::PruneSettings;
 use session_model::branch::Branch;
@@ -20,7 +20,7 @@ use super::made::{Made, Wanted};
 use crate::app::App;
 use crate::batch::Worker;
 use crate::events::Events;
-use crate::exit::{CommandError, ErrorKind};
+use crate::exit::CommandError;
 use crate::figures::{count, grouped};
 use crate::hooks::{Event, Hooks};
 use crate::report::{Outcome, Skipped};
@@ -29,9 +29,6 @@ use crate::settings::Settings;
 use crate::summaries::Source;
 use crate::write::{self, Change};
 use crate::{leaf, model_window};
-
-/// How often a session that an agent writes to is read anew, where that costs no request.
-const ATTEMPTS: usize = 5;
 
 /// What all sessions of a run have in common.
 pub(super) struct Work<'a> {
@@ -74,18 +71,10 @@ impl Work<'_> {
         file: &SessionFile,
         worker: &Worker<'_>,
     ) -> Result<Outcome<Maintenance>, CommandError> {
-        let mut attempt = 1;
-        loop {
-            match self.attempt(file, worker) {
-                Err(error)
-                    if error.kind == ErrorKind::Changed
-                        && attempt < ATTEMPTS
-                        && matches!(self.source, Source::Embedded) =>
-                {
-                    attempt += 1;
-                }
-                result => return result,
-            }
+        match self.source {
+            Source::Embedded => write::until_unchanged(|| self.attempt(file, worker)),
+            // Each time would cost its requests.
+            _ => self.attempt(file, worker),
         }
     }
 
@@ -127,7 +116,7 @@ impl Work<'_> {
         let sequence = subject.branch.effective();
         let preparation = match prepare(&sequence, &self.compaction) {
             Ok(preparation) => preparation,
-            Err(skip) => return Ok((skipped(skip), None)),
+            Err(reason) => return Ok((skip(reason.name(), reason.to_string()), None)),
         };
         let records: &[u8] = &subject.bytes;
         let previous = compaction_entry::previous(&sequence, records).map_err(at(file))?;
@@ -333,14 +322,4 @@ pub(super) fn shown_path(path: std::path::PathBuf) -> String {
 /// An outcome without facts.
 pub(super) fn skip(reason: &'static str, message: impl Into<String>) -> Outcome<Maintenance> {
     Outcome::Skipped(Skipped { reason, message: message.into(), facts: None })
-}
-
-fn skipped(reason: Skip) -> Outcome<Maintenance> {
-    skip(
-        reason.name(),
-        match reason {
-            Skip::AlreadyCompacted => "already compacted: the model has got nothing new since",
-            Skip::NothingToCompact => "nothing to compact: everything is in the part that is kept",
-        },
-    )
 }
