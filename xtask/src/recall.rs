@@ -125,6 +125,7 @@ impl Scored {
                 instructions: None,
                 limit_tokens,
             })
+            .expect("the messages are in memory")
         };
         let scores = if point.recorded.is_some() { &mut self.recorded } else { &mut self.assumed };
         scores.open_point();
@@ -134,7 +135,7 @@ impl Scored {
             scores.add("recorded", &needed, recorded, size);
             sizes.push(("same size", size));
             for tokens in [1000, 2000] {
-                let index = facts_index(&messages, tokens, recorded);
+                let index = facts_index(&messages, tokens, recorded).expect("the messages are in memory");
                 let whole = format!("{recorded}\n\n{}", expanded(&index));
                 scores.add(&format!("recorded, --facts {tokens}"), &needed, &whole, size + units(&index) / 4);
             }
@@ -263,6 +264,7 @@ fn shown(trace: &Trace, point: &Point, limit_tokens: u64) -> String {
         instructions: None,
         limit_tokens,
     })
+    .expect("the messages are in memory")
 }
 
 /// Begins the part of the document that is written here.

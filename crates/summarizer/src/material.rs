@@ -1,4 +1,4 @@
-//! The model messages that the requests of a compaction are made of.
+//! The model messages that summaries are made of: all of them in memory, or one at a time.
 
 use compaction_core::branch_summary::BranchPreparation;
 use compaction_core::preparation::Preparation;
@@ -60,8 +60,90 @@ fn messages<'r, R: Records + ?Sized>(
 ) -> Result<Vec<Value<'r>>, RecordError> {
     let mut messages = Vec::with_capacity(items.len());
     for item in items {
-        let agent = agent_message(sequence, item, records)?;
-        messages.extend(agent.and_then(|agent| model_message(agent, prompts)));
+        messages.extend(message(sequence, item, records, prompts)?);
     }
     Ok(messages)
+}
+
+fn message<'r, R: Records + ?Sized>(
+    sequence: &Sequence<'_>,
+    item: &Item,
+    records: &'r R,
+    prompts: &Prompts,
+) -> Result<Option<Value<'r>>, RecordError> {
+    let agent = agent_message(sequence, item, records)?;
+    let mut message = agent.and_then(|agent| model_message(agent, prompts));
+    if let Some(Value::Object(fields)) = &mut message {
+        // No summary says what a message cost, and where all messages are held it is a good part of them.
+        fields.remove("usage");
+    }
+    Ok(message)
+}
+
+/// Messages that can be gone through any number of times.
+pub trait Messages {
+    /// Shows all messages to `see`, in their order.
+    ///
+    /// # Errors
+    /// A record that cannot be read again.
+    fn each(&self, see: &mut dyn FnMut(&Value<'_>)) -> Result<(), RecordError>;
+}
+
+impl Messages for &[Value<'_>] {
+    fn each(&self, see: &mut dyn FnMut(&Value<'_>)) -> Result<(), RecordError> {
+        self.iter().for_each(see);
+        Ok(())
+    }
+}
+
+impl Messages for Vec<Value<'_>> {
+    fn each(&self, see: &mut dyn FnMut(&Value<'_>)) -> Result<(), RecordError> {
+        self.as_slice().each(see)
+    }
+}
+
+/// Some messages and others behind them.
+impl Messages for [&dyn Messages; 2] {
+    fn each(&self, see: &mut dyn FnMut(&Value<'_>)) -> Result<(), RecordError> {
+        self.iter().try_for_each(|messages| messages.each(see))
+    }
+}
+
+/// The messages of some items, each made from its record when it is its turn: what they hold together is never in memory.
+#[derive(Debug)]
+pub struct Stored<'p, R: ?Sized> {
+    /// The sequence that the items are of.
+    pub sequence: &'p Sequence<'p>,
+    /// The items.
+    pub items: &'p [Item],
+    /// Where their records are.
+    pub records: &'p R,
+    /// What wraps summaries.
+    pub prompts: &'p Prompts,
+}
+
+impl<R: Records + ?Sized> Stored<'_, R> {
+    /// Whether the model gets none of them.
+    ///
+    /// # Errors
+    /// A record that cannot be read again.
+    pub fn is_empty(&self) -> Result<bool, RecordError> {
+        for item in self.items {
+            if message(self.sequence, item, self.records, self.prompts)?.is_some() {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+}
+
+impl<R: Records + ?Sized> Messages for Stored<'_, R> {
+    fn each(&self, see: &mut dyn FnMut(&Value<'_>)) -> Result<(), RecordError> {
+        for item in self.items {
+            if let Some(message) = message(self.sequence, item, self.records, self.prompts)? {
+                see(&message);
+            }
+        }
+        Ok(())
+    }
 }

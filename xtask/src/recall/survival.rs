@@ -176,11 +176,12 @@ impl Survival {
             let summary = summarize(&EmbeddedInput {
                 kind: Kind::History,
                 messages: &trace.messages(start..cut),
-                kept: &[],
+                kept: &Vec::new(),
                 previous_summary: summaries.last().map(String::as_str),
                 instructions: None,
                 limit_tokens: LIMIT,
-            });
+            })
+            .expect("the messages are in memory");
             summaries.push(summary);
             start = cut;
         }

@@ -106,7 +106,7 @@ mod tests {
             {"type":"toolCall","id":"1","name":"bash","arguments":{"command":"rg -n run_all"}}]},
             {"role":"toolResult","toolCallId":"1","isError":false,"content":"src/main_loop.rs:4"}]"#;
         let messages = Value::parse(json).expect("valid JSON");
-        let digest = Digest::of(messages.items());
+        let digest = Digest::of(&messages.items()).expect("in memory");
         let mut sections = [Section::new(HEADING, Mark::Dash, 1)];
         fill(&mut sections, &digest, &HashSet::new(), 1000);
         let lines: Vec<&str> = sections[0].lines.iter().map(|line| line.text.as_str()).collect();

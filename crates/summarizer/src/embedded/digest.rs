@@ -3,11 +3,13 @@
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
+use session_model::error::RecordError;
 use session_model::message::Role;
 use session_model::value::Value;
 
 use super::facts::{FactKind, each_fact};
 use super::sentences::{decision, is_rule, is_step, is_wish, last_question, sentences};
+use crate::material::Messages;
 use crate::transcript::content_text;
 
 /// Longest line of a command or an error, in characters.
@@ -101,20 +103,26 @@ struct OpenCall {
 
 impl Digest {
     /// Reads all messages.
-    pub(super) fn of(messages: &[Value<'_>]) -> Digest {
+    ///
+    /// # Errors
+    /// A record that cannot be read again.
+    pub(super) fn of(messages: &dyn Messages) -> Result<Digest, RecordError> {
         Digest::read(messages, Digest::default())
     }
 
     /// Reads all messages and leaves the facts out.
-    pub(super) fn without_facts(messages: &[Value<'_>]) -> Digest {
+    ///
+    /// # Errors
+    /// As [`Digest::of`].
+    pub(super) fn without_facts(messages: &dyn Messages) -> Result<Digest, RecordError> {
         Digest::read(messages, Digest { passes_facts_over: true, ..Digest::default() })
     }
 
-    fn read(messages: &[Value<'_>], mut digest: Digest) -> Digest {
-        digest.n_messages = messages.len();
+    fn read(messages: &dyn Messages, mut digest: Digest) -> Result<Digest, RecordError> {
         let mut calls: HashMap<String, OpenCall> = HashMap::new();
-        for (number, message) in messages.iter().enumerate() {
-            let number = number as u32 + 1;
+        messages.each(&mut |message| {
+            digest.n_messages += 1;
+            let number = digest.n_messages as u32;
             match message.text("role").map_or(Role::Unknown, |role| Role::from_wire(&role)) {
                 Role::User => digest.user(&content_text(message), number),
                 Role::Developer => digest.take_facts(&content_text(message), number, true),
@@ -122,9 +130,9 @@ impl Digest {
                 Role::ToolResult => digest.result(message, number, &mut calls),
                 _ => {}
             }
-        }
+        })?;
         digest.only_newest_commands();
-        digest
+        Ok(digest)
     }
 
     /// The same command again, however its output is passed on, replaces what came of it before.

@@ -6,6 +6,7 @@
 
 use std::collections::HashSet;
 
+use session_model::error::RecordError;
 use session_model::text::{take_units, units};
 use session_model::value::Value;
 
@@ -15,6 +16,7 @@ use previous::{INDEX_LABEL, Part, Previous};
 use section::{Mark, Section, fit, write};
 use sentences::{is_rule, sentences};
 
+use crate::material::Messages;
 use crate::transcript::content_text;
 
 mod context;
@@ -39,14 +41,14 @@ pub enum Kind {
 }
 
 /// What a summary is made of.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct EmbeddedInput<'a> {
     /// What it is of.
     pub kind: Kind,
     /// The model messages that it stands for.
-    pub messages: &'a [Value<'a>],
+    pub messages: &'a dyn Messages,
     /// Messages that stay behind it: what they say need not be said.
-    pub kept: &'a [Value<'a>],
+    pub kept: &'a dyn Messages,
     /// The summary that it goes on from, without file blocks.
     pub previous_summary: Option<&'a str>,
     /// What the user wants it to attend to.
@@ -63,8 +65,11 @@ const STANDING: u32 = 1_000_000;
 const MOST_LINES: usize = 500;
 
 /// Makes the summary; never longer than its limit.
-pub fn summarize(input: &EmbeddedInput<'_>) -> String {
-    let mut digest = Digest::of(input.messages);
+///
+/// # Errors
+/// A record that cannot be read again.
+pub fn summarize(input: &EmbeddedInput<'_>) -> Result<String, RecordError> {
+    let mut digest = Digest::of(input.messages)?;
     let previous = input.previous_summary.map(Previous::of).unwrap_or_default();
     if let Some(summary) = input.previous_summary {
         digest.take_facts(summary, 0, true);
@@ -82,7 +87,7 @@ pub fn summarize(input: &EmbeddedInput<'_>) -> String {
     attend(&mut sections, input.instructions);
     let limit = input.limit_tokens * 4;
     let for_index = limit * INDEX_PERCENT / 100;
-    let kept = facts_of(input.kept);
+    let kept = facts_of(input.kept)?;
     fit(&mut sections, limit - for_index);
     context::fill(&mut sections, &digest, &kept, limit - for_index);
     let text = write(&sections);
@@ -91,14 +96,21 @@ pub fn summarize(input: &EmbeddedInput<'_>) -> String {
     let room = limit.saturating_sub(units(text)).min(limit / 2).saturating_sub(units(&label));
     let index = index::index(&digest, text, &|fact| kept.contains(fact), room);
     let whole = if index.is_empty() { text.to_owned() } else { place(text, &label, &index, input.kind) };
-    take_units(&whole, limit).to_owned()
+    Ok(take_units(&whole, limit).to_owned())
 }
 
 /// Two or three sentences: what was asked, what was changed, what is open.
-pub fn short_summary(messages: &[Value<'_>], kept: &[Value<'_>], limit_tokens: u64) -> String {
+///
+/// # Errors
+/// As [`summarize`].
+pub fn short_summary(
+    messages: &dyn Messages,
+    kept: &dyn Messages,
+    limit_tokens: u64,
+) -> Result<String, RecordError> {
     let limit = limit_tokens * 4;
-    let digest = Digest::without_facts(messages);
-    let later = Digest::without_facts(kept);
+    let digest = Digest::without_facts(messages)?;
+    let later = Digest::without_facts(kept)?;
     let mut parts = Vec::new();
     if let Some(request) = digest.requests.last().or(later.requests.last()) {
         // "Good." says nothing; the first sentence of some length does.
@@ -120,16 +132,19 @@ pub fn short_summary(messages: &[Value<'_>], kept: &[Value<'_>], limit_tokens: u
     if let Some(last) = question.or(last) {
         parts.push(ended(take_units(&last, limit / 3)));
     }
-    take_units(&parts.join(" "), limit).to_owned()
+    Ok(take_units(&parts.join(" "), limit).to_owned())
 }
 
 /// An index of facts as a block of its own, to be put behind a model's summary; empty if nothing fits.
-pub fn facts_index(messages: &[Value<'_>], limit_tokens: u64, summary: &str) -> String {
-    let digest = Digest::of(messages);
+///
+/// # Errors
+/// As [`summarize`].
+pub fn facts_index(messages: &dyn Messages, limit_tokens: u64, summary: &str) -> Result<String, RecordError> {
+    let digest = Digest::of(messages)?;
     let label = format!("{INDEX_LABEL}\n");
     let room = (limit_tokens * 4).saturating_sub(units(&label));
     let index = index::index(&digest, summary, &|_| false, room);
-    if index.is_empty() { index } else { format!("{label}{index}") }
+    Ok(if index.is_empty() { index } else { format!("{label}{index}") })
 }
 
 /// A summary with the index written out: every path whole, on a line of its own behind the rest.
@@ -149,9 +164,9 @@ fn ended(sentence: &str) -> String {
 }
 
 /// Facts that stay in the context anyway.
-fn facts_of(messages: &[Value<'_>]) -> HashSet<String> {
+fn facts_of(messages: &dyn Messages) -> Result<HashSet<String>, RecordError> {
     let mut found = HashSet::new();
-    for message in messages {
+    messages.each(&mut |message| {
         each_fact(&content_text(message), |_, fact| {
             found.insert(fact.to_owned());
         });
@@ -162,8 +177,8 @@ fn facts_of(messages: &[Value<'_>]) -> HashSet<String> {
                 });
             }
         }
-    }
-    found
+    })?;
+    Ok(found)
 }
 
 /// Puts the index where it belongs: at the end of the critical context.

@@ -3,7 +3,8 @@
 use session_model::text::units;
 use session_model::value::Value;
 
-use super::{EmbeddedInput, Kind, expanded, facts_index, short_summary, summarize};
+use super::{EmbeddedInput, Kind, expanded, facts_index, short_summary};
+use crate::material::Messages;
 
 const SESSIONS: [&str; 3] = [
     include_str!("../../../../fixtures/summary-rate-limit/session.jsonl"),
@@ -18,15 +19,21 @@ fn messages(session: &str) -> Vec<Value<'_>> {
         .collect()
 }
 
-fn input<'a>(messages: &'a [Value<'a>], limit_tokens: u64) -> EmbeddedInput<'a> {
+static NO_MESSAGES: Vec<Value<'static>> = Vec::new();
+
+fn input(messages: &dyn Messages, limit_tokens: u64) -> EmbeddedInput<'_> {
     EmbeddedInput {
         kind: Kind::History,
         messages,
-        kept: &[],
+        kept: &NO_MESSAGES,
         previous_summary: None,
         instructions: None,
         limit_tokens,
     }
+}
+
+fn summarize(input: &EmbeddedInput<'_>) -> String {
+    super::summarize(input).expect("the messages are in memory")
 }
 
 #[track_caller]
@@ -80,8 +87,8 @@ fn never_over_the_limit_and_always_the_same() {
                 assert!(units(&summary) <= limit * 4, "{kind:?} {limit}");
                 assert_eq!(summary, summarize(&input));
             }
-            assert!(units(&short_summary(&messages, &[], limit)) <= limit * 4);
-            assert!(units(&facts_index(&messages, limit, "")) <= limit * 4);
+            assert!(units(&short_summary(&messages, &NO_MESSAGES, limit).expect("in memory")) <= limit * 4);
+            assert!(units(&facts_index(&messages, limit, "").expect("in memory")) <= limit * 4);
         }
     }
 }
@@ -120,7 +127,7 @@ fn five_compactions_keep_the_prohibitions_of_the_first() {
     let mut summary = summarize(&input(&first, 1500));
     for part in later.chunks(8).take(4) {
         let previous = summary;
-        summary = summarize(&EmbeddedInput { previous_summary: Some(&previous), ..input(part, 1500) });
+        summary = summarize(&EmbeddedInput { previous_summary: Some(&previous), ..input(&part, 1500) });
     }
     let constraints = summary.split("\n## ").find(|section| section.starts_with("Constraints"));
     let constraints = constraints.expect("the section is there");

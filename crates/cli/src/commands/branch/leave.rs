@@ -250,11 +250,12 @@ impl Work<'_> {
         let summary = embedded::summarize(&EmbeddedInput {
             kind: embedded::Kind::Branch,
             messages: &messages,
-            kept: &[],
+            kept: &Vec::new(),
             previous_summary: None,
             instructions: self.args.instructions.as_deref(),
             limit_tokens: limit,
-        });
+        })
+        .map_err(|error| CommandError::from((&*file.path, error)))?;
         Ok(Made {
             content: BranchContent::Made(summary),
             file_ops: preparation.file_ops.clone(),

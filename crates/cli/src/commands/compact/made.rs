@@ -3,9 +3,10 @@
 use compaction_core::compaction_entry::Previous;
 use compaction_core::file_ops::without_file_blocks;
 use compaction_core::preparation::Preparation;
+use session_model::error::RecordError;
 use session_model::session::Records;
 use summarizer::embedded::{self, EmbeddedInput};
-use summarizer::material::Material;
+use summarizer::material::{Material, Messages, Stored};
 use summarizer::plan::{Job, ModelLimits, Plan, clip, merge};
 use summarizer::request::{Kind, RequestOptions};
 use summarizer::summarize::{Asking, RequestReport, Summaries, summarize};
@@ -53,11 +54,13 @@ impl Work<'_> {
         worker: &Worker<'_>,
         events: &FileEvents<'_>,
     ) -> Result<Made, CommandError> {
+        let Source::Asked(asked) = self.source else {
+            return self.embedded(records, wanted).map_err(at(file));
+        };
         let material = Material::load(wanted.preparation, records, self.prompts).map_err(at(file))?;
-        let Source::Asked(asked) = self.source else { return Ok(self.embedded(wanted, &material)) };
         match self.ask(file, asked, wanted, &material, worker, events) {
             Err(error) if asked.falls_back && error.kind != ErrorKind::Interrupted => {
-                let mut made = self.embedded(wanted, &material);
+                let mut made = self.embedded(records, wanted).map_err(at(file))?;
                 made.warnings.push(format!("the embedded summarizer took over: {}", error.message));
                 Ok(made)
             }
@@ -121,8 +124,8 @@ impl Work<'_> {
             summarize(&job, &plan, asking).map_err(|error| CommandError::from((&*file.path, error)))?;
         let mut made = from_summaries(asked, summaries);
         if self.args.facts > 0 {
-            let all: Vec<_> = material.history.iter().chain(&material.turn_prefix).cloned().collect();
-            let index = embedded::facts_index(&all, self.args.facts, &made.summary);
+            let all: [&dyn Messages; 2] = [&material.history, &material.turn_prefix];
+            let index = embedded::facts_index(&all, self.args.facts, &made.summary).map_err(at(file))?;
             if !index.is_empty() {
                 made.summary = format!("{}\n\n{index}", made.summary.trim_end());
             }
@@ -130,42 +133,47 @@ impl Work<'_> {
         Ok(made)
     }
 
-    fn embedded(&self, wanted: &Wanted<'_>, material: &Material<'_>) -> Made {
-        let settings = &wanted.preparation.settings;
+    fn embedded<R: Records + ?Sized>(&self, records: &R, wanted: &Wanted<'_>) -> Result<Made, RecordError> {
+        let preparation = wanted.preparation;
+        let stored =
+            |items| Stored { sequence: &preparation.sequence, items, records, prompts: self.prompts };
+        let before = stored(&preparation.history);
+        let turn_prefix = stored(&preparation.turn_prefix);
+        let kept = stored(&preparation.recent);
+        let settings = &preparation.settings;
         let aim = self.settings.summary_tokens();
         let instructions = wanted.options.instructions.as_deref();
         let previous = wanted.previous.map(|previous| without_file_blocks(&previous.summary));
-        let part = |kind, messages, previous, limit| {
+        let part = |kind, messages: &dyn Messages, previous, limit| {
             embedded::summarize(&EmbeddedInput {
                 kind,
                 messages,
-                kept: &material.recent,
+                kept: &kept,
                 previous_summary: previous,
                 instructions,
                 limit_tokens: limit,
             })
         };
-        let is_split = wanted.preparation.is_split_turn;
-        let history = if material.history.is_empty() && is_split {
+        let is_split = preparation.is_split_turn;
+        let history = if is_split && before.is_empty()? {
             let kept = previous.as_deref().filter(|summary| !summary.is_empty());
             clip(kept.unwrap_or(summarizer::plan::NO_HISTORY), settings.history_limit()).0
         } else {
             let limit = aim.min(settings.history_limit());
-            part(embedded::Kind::History, &material.history, previous.as_deref(), limit)
+            part(embedded::Kind::History, &before, previous.as_deref(), limit)?
         };
-        let prefix = is_split.then(|| {
-            let limit = (aim / 2).min(settings.turn_prefix_limit());
-            part(embedded::Kind::TurnPrefix, &material.turn_prefix, None, limit)
-        });
+        let limit = (aim / 2).min(settings.turn_prefix_limit());
+        let prefix =
+            is_split.then(|| part(embedded::Kind::TurnPrefix, &turn_prefix, None, limit)).transpose()?;
         let summary = merge(&history, prefix.as_deref());
-        let all: Vec<_> = material.history.iter().chain(&material.turn_prefix).cloned().collect();
-        let short = embedded::short_summary(&all, &material.recent, settings.short_limit());
-        Made {
+        let all: [&dyn Messages; 2] = [&before, &turn_prefix];
+        let short = embedded::short_summary(&all, &kept, settings.short_limit())?;
+        Ok(Made {
             summary,
             short_summary: Some(short).filter(|short| !short.is_empty()),
             summarizer: "embedded".to_owned(),
             ..Made::default()
-        }
+        })
     }
 }
 
