@@ -199,11 +199,8 @@ pub fn decode(raw: &str) -> Cow<'_, str> {
         return Cow::Borrowed(raw);
     }
     let Some(first) = memchr::memchr(b'\\', raw.as_bytes()) else { return Cow::Borrowed(raw) };
-    let mut text = Vec::with_capacity(raw.len());
-    text.extend_from_slice(&raw.as_bytes()[..first]);
-    append_decoded(raw, first, &mut text);
     // Every piece is whole characters of `raw` or those that an escape stands for.
-    Cow::Owned(String::from_utf8(text).expect("whole characters behind whole characters"))
+    Cow::Owned(String::from_utf8(decoded(raw, first)).expect("whole characters behind whole characters"))
 }
 
 /// Names are looked at by the hundred thousand: up to this length the search for long texts would be most of the work.
@@ -225,52 +222,67 @@ fn has_backslash(bytes: &[u8]) -> bool {
     words.iter().any(is_in) || rest.contains(&b'\\')
 }
 
-/// Appends what the escapes of `raw` stand for and what is between them, from byte `at` on.
-fn append_decoded(raw: &str, mut at: usize, text: &mut Vec<u8>) {
+/// Bytes that are copied at once.
+const STEP: usize = 32;
+
+/// What the letter of an escape stands for; 0 for `u` and all that is no such letter.
+const SIMPLE: [u8; 256] = {
+    let mut simple = [0; 256];
+    simple[b'n' as usize] = b'\n';
+    simple[b'"' as usize] = b'"';
+    simple[b'\\' as usize] = b'\\';
+    simple[b'/' as usize] = b'/';
+    simple[b't' as usize] = b'\t';
+    simple[b'r' as usize] = b'\r';
+    simple[b'b' as usize] = 8;
+    simple[b'f' as usize] = 12;
+    simple
+};
+
+/// The text of `raw`, whose first backslash is at byte `at`.
+fn decoded(raw: &str, mut at: usize) -> Vec<u8> {
     let bytes = raw.as_bytes();
+    // Nothing that is decoded is longer than it was.
+    let mut text = vec![0; bytes.len() + STEP];
+    let mut end = at;
+    text[..end].copy_from_slice(&bytes[..at]);
     while at < bytes.len() {
-        // A step of 32 bytes is copied whole and then cut at the backslash: escapes are mostly nearer to each other than a
-        // search and a copy of the right length are worth.
-        let plain = match bytes[at..].first_chunk::<32>() {
+        // A step is copied whole, and what comes next goes over all that is behind the backslash: escapes are mostly nearer to
+        // each other than a copy of the right length is worth.
+        let plain = match bytes[at..].first_chunk::<STEP>() {
             Some(step) => {
-                let plain = first_backslash(step);
-                let end = text.len() + plain;
-                text.extend_from_slice(step);
-                text.truncate(end);
-                plain
+                text[end..end + STEP].copy_from_slice(step);
+                first_backslash(step)
             }
             None => {
                 let rest = &bytes[at..];
-                let plain = rest.iter().position(|byte| *byte == b'\\').unwrap_or(rest.len());
-                text.extend_from_slice(&rest[..plain]);
-                plain
+                text[end..end + rest.len()].copy_from_slice(rest);
+                rest.iter().position(|byte| *byte == b'\\').unwrap_or(rest.len())
             }
         };
-        at += plain;
-        if bytes.get(at) != Some(&b'\\') {
+        (at, end) = (at + plain, end + plain);
+        let Some([b'\\', escape]) = bytes.get(at..at + 2) else {
+            // No backslash in this step; or one that ends the text, which no valid string has.
+            if bytes.get(at) == Some(&b'\\') {
+                break;
+            }
+            continue;
+        };
+        let simple = SIMPLE[usize::from(*escape)];
+        text[end] = simple;
+        if simple != 0 {
+            (at, end) = (at + 2, end + 1);
             continue;
         }
-        let Some(&escape) = bytes.get(at + 1) else { return };
         // `\u` goes the careful way, for it may take its neighbour with it.
-        let simple = match escape {
-            b'n' => b'\n',
-            b'"' | b'\\' | b'/' => escape,
-            b't' => b'\t',
-            b'r' => b'\r',
-            b'b' => 8,
-            b'f' => 12,
-            _ => {
-                let stretch = unicode_escapes(&raw[at..]);
-                for point in code_points(&raw[at..at + stretch]) {
-                    text.extend_from_slice(point.shown().encode_utf8(&mut [0; 4]).as_bytes());
-                }
-                at += stretch;
-                continue;
-            }
-        };
-        text.push(simple);
-        at += 2;
+        let stretch = unicode_escapes(&raw[at..]);
+        for point in code_points(&raw[at..at + stretch]) {
+            end += point.shown().encode_utf8(&mut text[end..]).len();
+        }
+        at += stretch;
     }
+    text.truncate(end);
+    text
 }
 
 /// Bytes before the first backslash.
