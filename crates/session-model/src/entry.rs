@@ -1,5 +1,7 @@
 //! The header, the kinds of entries with their wire names, and what is known of each entry.
 
+use std::sync::Arc;
+
 use crate::message::{Call, MessageFacts};
 use crate::record::Span;
 use crate::value::{Object, Value};
@@ -140,8 +142,8 @@ pub struct Entry {
 pub enum Facts {
     /// Nothing else matters.
     None,
-    /// A message.
-    Message(Box<MessageFacts>),
+    /// A message. Shared, as small entries are, so that a session with more records costs no second copy of most of its index.
+    Message(Arc<MessageFacts>),
     /// A compaction.
     Compaction(Box<CompactionFacts>),
     /// A branch summary.
@@ -149,7 +151,7 @@ pub enum Facts {
     /// A context edit.
     ContextEdit(Box<ContextEditFacts>),
     /// A small entry of state, whole.
-    State(Box<Value<'static>>),
+    State(Arc<Value<'static>>),
 }
 
 /// What a compaction entry says.

@@ -1,5 +1,7 @@
 //! The reading pass: takes a file in chunks and keeps what planning needs, no content.
 
+use std::sync::Arc;
+
 use crate::dialect::Dialect;
 use crate::entry::{
     CompactionFacts, ContextEditFacts, Entry, EntryKind, EntryNo, Facts, Header, NameNo, Parent, SummaryFacts,
@@ -300,7 +302,7 @@ impl RecordReader {
                 if message.facts.role == Role::System {
                     self.dialect = Some(Dialect::Pi);
                 }
-                (Facts::Message(Box::new(message.facts)), message.estimate)
+                (Facts::Message(Arc::new(message.facts)), message.estimate)
             }
             (EntryKind::Message | EntryKind::Custom | EntryKind::Unknown | EntryKind::ResetBoundary, _) => {
                 self.mark(kind_name, |_| false);
@@ -372,7 +374,7 @@ impl RecordReader {
             | EntryKind::TtsrInjection
             | EntryKind::SessionInfo
             | EntryKind::TitleChange
-            | EntryKind::Label => (Facts::State(Box::new(value.into_owned())), 0),
+            | EntryKind::Label => (Facts::State(Arc::new(value.into_owned())), 0),
             EntryKind::Message
             | EntryKind::ResetBoundary
             | EntryKind::SessionInit
