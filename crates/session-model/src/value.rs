@@ -343,7 +343,9 @@ fn build<'a, S: Strings>(walker: &mut Walker<'a, S>, depth: usize) -> Result<Val
 /// Drops all but the last value of each key.
 fn unique<'a>(fields: Vec<(Str<'a>, Value<'a>)>) -> Object<'a> {
     if fields.len() <= 16 {
-        return fields.into_iter().collect();
+        let is_repeated = |n: usize| fields[..n].iter().any(|(key, _)| *key == fields[n].0);
+        let repeats = (1..fields.len()).any(is_repeated);
+        return if repeats { fields.into_iter().collect() } else { Object(fields) };
     }
     // Wide objects would make the pairwise search quadratic.
     let mut seen = std::collections::HashMap::new();
