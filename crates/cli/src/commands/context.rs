@@ -193,6 +193,8 @@ fn print(
     let messages = agent_messages(&sequence, records).map_err(at)?;
     let mut writer = MessageWriter::new(app, args, format, prompts);
     if matches!(format, Format::Text | Format::Markdown | Format::Jsonl) {
+        // A text that grows is copied again and again; memory that is not written to costs nothing.
+        writer.text.reserve(records.len());
         writer.begin(session);
         messages.into_iter().for_each(|message| writer.message(session, message));
         return Ok(Printed { output: Output::Bytes(writer.text.into_bytes()), notes });
