@@ -76,8 +76,14 @@ impl Source {
         Ok(match settings.summary_source() {
             SummarySource::Embedded => Source::Embedded,
             SummarySource::Models(names) => {
-                let providers: Result<Vec<_>, _> =
-                    names.iter().map(|name| provider::open(&setup(app, settings, name)?)).collect();
+                let first = names.first().map_or("", |name| provider_of(name));
+                let open = |name: &String| {
+                    let is_first = provider_of(name) == first;
+                    // An address that was given for one provider must not get the key of another, nor its requests.
+                    let takes_address = is_first || provider::provider_name(provider_of(name)).is_none();
+                    provider::open(&setup(app, settings, name, takes_address)?)
+                };
+                let providers: Result<Vec<_>, _> = names.iter().map(open).collect();
                 asked(providers?, names.iter().map(|name| models::find_named(name)).collect())
             }
             SummarySource::Remote(url) => {
@@ -121,12 +127,15 @@ impl Asked {
     }
 }
 
-fn setup(app: &App, settings: &Settings, name: &str) -> Result<ModelSetup, SetupError> {
-    let provider = name.split_once('/').map_or(name, |(provider, _)| provider);
-    let key = app.env.text(&provider::key_variable(provider));
+fn provider_of(model: &str) -> &str {
+    model.split_once('/').map_or(model, |(provider, _)| provider)
+}
+
+fn setup(app: &App, settings: &Settings, name: &str, takes_address: bool) -> Result<ModelSetup, SetupError> {
+    let key = app.env.text(&provider::key_variable(provider_of(name)));
     Ok(ModelSetup {
         model: name.to_owned(),
-        base_url: settings.base_url(),
+        base_url: settings.base_url().filter(|_| takes_address),
         key: key.map(|key| Secret::new(&key)).transpose()?.flatten(),
         wire: None,
         limits: Limits::default(),

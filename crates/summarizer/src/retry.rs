@@ -125,9 +125,7 @@ impl Candidates<'_> {
             }
             let result = provider.complete(request, cancel, progress);
             // An answer that arrived together with the signal is not used: the user asked to stop.
-            if cancel.is_cancelled() {
-                return Err(cancelled(provider.name()));
-            }
+            let result = if cancel.is_cancelled() { Err(cancelled(provider.name())) } else { result };
             if attempt > 0 {
                 progress(Progress::RetryEnd { attempt, error: result.as_ref().err() });
             }
@@ -155,7 +153,9 @@ impl Candidates<'_> {
                 error: &error,
             });
             if self.clock.sleep(wait, cancel) {
-                return Err(cancelled(provider.name()));
+                let error = cancelled(provider.name());
+                progress(Progress::RetryEnd { attempt, error: Some(&error) });
+                return Err(error);
             }
         }
     }

@@ -8,7 +8,7 @@ use crate::cancel::Cancel;
 use crate::error::{Error, Failure, ProviderError};
 use crate::fold::{Capacity, FLOOR_TOKENS, cut_in_the_middle, estimate, windows};
 use crate::plan::{Chain, Job, Plan, clip, merge};
-use crate::provider::{ProgressFn, Request, Usage};
+use crate::provider::{Progress, ProgressFn, Request, Usage};
 use crate::request::Kind;
 use crate::retry::Candidates;
 
@@ -59,24 +59,27 @@ pub struct Asking<'a> {
 /// Any request that fails: then there are no summaries (spec 5.2).
 pub fn summarize(job: &Job<'_>, plan: &Plan, asking: Asking<'_>) -> Result<Summaries, Error> {
     let reports = Reports::default();
-    let run = |chain: &Chain| run_chain(job, chain, asking, &reports);
+    let run = |chain: &Chain, cancel: &Cancel| run_chain(job, chain, Asking { cancel, ..asking }, &reports);
     let (history, turn_prefix) = match (&plan.history, &plan.turn_prefix) {
-        (Some(history), Some(prefix)) => std::thread::scope(|scope| {
-            let prefix = scope.spawn(|| run(prefix));
-            let history = run(history);
-            let prefix = prefix.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        (Some(history), Some(prefix)) => {
+            let (history, prefix) =
+                both(asking.cancel, |cancel| run(history, cancel), |cancel| run(prefix, cancel))?;
             (Some(history), Some(prefix))
-        }),
-        (history, prefix) => (history.as_ref().map(run), prefix.as_ref().map(run)),
+        }
+        (history, prefix) => {
+            let one =
+                |chain: &Option<Chain>| chain.as_ref().map(|chain| run(chain, asking.cancel)).transpose();
+            (one(history)?, one(prefix)?)
+        }
     };
-    let history = match history.transpose()? {
+    let history = match history {
         Some(summary) => summary,
         None => {
             let kept = plan.without_history.as_deref().unwrap_or_default();
             reports.clipped(Kind::History, kept, job.limit(Kind::History))
         }
     };
-    let summary = merge(&history, turn_prefix.transpose()?.as_deref());
+    let summary = merge(&history, turn_prefix.as_deref());
     let short = short(job, &plan.recent, &summary, asking, &reports)?;
     let short = reports.clipped(Kind::Short, &short, job.limit(Kind::Short));
     let Reports { requests, cut } = reports;
@@ -86,6 +89,33 @@ pub fn summarize(job: &Job<'_>, plan: &Plan, asking: Asking<'_>) -> Result<Summa
         requests: requests.into_inner().unwrap_or_default(),
         cut: cut.into_inner().unwrap_or_default(),
     })
+}
+
+/// Runs both at the same time. One that fails stops the other: nothing would come of what it is still to be paid for.
+fn both<T: Send>(
+    all: &Cancel,
+    one: impl FnOnce(&Cancel) -> Result<T, Error>,
+    other: impl FnOnce(&Cancel) -> Result<T, Error> + Send,
+) -> Result<(T, T), Error> {
+    let cancel = Cancel::new();
+    let turned = cancel.clone();
+    let _guard = all.on_cancel(move || turned.cancel());
+    let or_stop = |result: Result<T, Error>| {
+        if result.is_err() {
+            cancel.cancel();
+        }
+        result
+    };
+    let (one, other) = std::thread::scope(|scope| {
+        let other = scope.spawn(|| or_stop(other(&cancel)));
+        let one = or_stop(one(&cancel));
+        (one, other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+    });
+    match (one, other) {
+        (Ok(one), Ok(other)) => Ok((one, other)),
+        // Who was stopped says no more than that.
+        (Err(Error::Cancelled), Err(error)) | (Err(error), _) | (_, Err(error)) => Err(error),
+    }
 }
 
 /// Makes the summary of an abandoned branch.
@@ -147,9 +177,11 @@ fn run_chain(job: &Job<'_>, chain: &Chain, asking: Asking<'_>, reports: &Reports
                 }
             }
             Err(Error::Overflow { candidate: at, error }) => {
-                candidate = at;
-                let smaller = smaller(capacity, &window.transcript, &error);
-                capacity = Some(smaller.ok_or(Error::Overflow { candidate: at, error })?);
+                match smaller(capacity, &window.transcript, &error) {
+                    Some(smaller) => (candidate, capacity) = (at, Some(smaller)),
+                    // No smaller request makes sense: another model may take what this one does not.
+                    None => (candidate, capacity) = (after_overflow(at, error, asking)?, chain.capacity),
+                }
             }
             Err(error) => return Err(error),
         }
@@ -164,18 +196,33 @@ fn short(
     asking: Asking<'_>,
     reports: &Reports,
 ) -> Result<String, Error> {
-    let mut recent = recent.to_owned();
+    let mut shown = recent.to_owned();
     let mut first = 0;
     loop {
-        match ask(Kind::Short, &job.short_request(&recent, summary), first, asking, reports) {
+        match ask(Kind::Short, &job.short_request(&shown, summary), first, asking, reports) {
             Ok((short, _)) => return Ok(short),
-            Err(Error::Overflow { candidate, .. }) if estimate(&recent) > FLOOR_TOKENS => {
+            Err(Error::Overflow { candidate, .. }) if estimate(&shown) > FLOOR_TOKENS => {
                 first = candidate;
-                let length = units(&recent);
-                recent = cut_in_the_middle(recent, length, (length / 2).max(FLOOR_TOKENS * 4));
+                let length = units(&shown);
+                shown = cut_in_the_middle(shown, length, (length / 2).max(FLOOR_TOKENS * 4));
+            }
+            Err(Error::Overflow { candidate, error }) => {
+                first = after_overflow(candidate, error, asking)?;
+                recent.clone_into(&mut shown);
             }
             Err(error) => return Err(error),
         }
+    }
+}
+
+/// The candidate behind the one that finds the smallest request too large.
+fn after_overflow(candidate: usize, error: ProviderError, asking: Asking<'_>) -> Result<usize, Error> {
+    match asking.candidates.providers.get(candidate + 1) {
+        Some(next) => {
+            (asking.progress)(Progress::NextCandidate { error: &error, next: next.name() });
+            Ok(candidate + 1)
+        }
+        None => Err(Error::Overflow { candidate, error }),
     }
 }
 
@@ -263,6 +310,34 @@ mod tests {
         }
     }
 
+    /// Refuses the part of a turn, and takes with the history until it is stopped.
+    struct Half;
+
+    impl Provider for Half {
+        fn complete(
+            &self,
+            request: &Request,
+            cancel: &Cancel,
+            _: &ProgressFn<'_>,
+        ) -> Result<Completion, ProviderError> {
+            let is_history = request.prompt.contains("[User]: the history");
+            if is_history {
+                assert!(cancel.sleep(std::time::Duration::from_secs(120)), "nobody stops it");
+            }
+            Err(ProviderError {
+                provider: "half".to_owned(),
+                failure: if is_history { Failure::Cancelled } else { Failure::Permanent },
+                message: "no".to_owned(),
+                status: None,
+                retry_after: None,
+            })
+        }
+
+        fn name(&self) -> &str {
+            "half"
+        }
+    }
+
     struct Stopped;
 
     impl Clock for Stopped {
@@ -277,6 +352,16 @@ mod tests {
         window: Option<u64>,
         n_messages: usize,
     ) -> (Result<Summaries, Error>, usize, Vec<usize>) {
+        let (outcome, planned, mut asked) = run_with(&[most], window, n_messages);
+        (outcome, planned, asked.swap_remove(0))
+    }
+
+    /// The same with a candidate for each of these lengths.
+    fn run_with(
+        most: &[usize],
+        window: Option<u64>,
+        n_messages: usize,
+    ) -> (Result<Summaries, Error>, usize, Vec<Vec<usize>>) {
         let prompts = Prompts::default();
         let options = RequestOptions::default();
         let limits = ModelLimits { window, max_output: None };
@@ -287,15 +372,56 @@ mod tests {
         let material = Material { history: vec![message; n_messages], recent, ..Material::default() };
         let plan = job.plan(&material, false, None);
         let planned = job.requests(&plan, &|_| String::new()).len();
-        let small: &'static Small = Box::leak(Box::new(Small { most, asked: Mutex::default() }));
-        let providers: Vec<Box<dyn Provider>> = vec![Box::new(small)];
+        let leaked = |most: &usize| -> &'static Small {
+            Box::leak(Box::new(Small { most: *most, asked: Mutex::default() }))
+        };
+        let models: Vec<&'static Small> = most.iter().map(leaked).collect();
+        let providers: Vec<Box<dyn Provider>> =
+            models.iter().map(|model| Box::new(*model) as Box<dyn Provider>).collect();
         let candidates =
             Candidates { providers: &providers, settings: RetrySettings::default(), clock: &Stopped };
         let (cancel, progress) = (Cancel::new(), |_: crate::provider::Progress<'_>| {});
         let asking = Asking { candidates: &candidates, cancel: &cancel, progress: &progress };
         let outcome = summarize(&job, &plan, asking);
-        let asked = small.asked.lock().expect("nobody panics").clone();
+        let asked = models.iter().map(|model| model.asked.lock().expect("nobody panics").clone()).collect();
         (outcome, planned, asked)
+    }
+
+    #[test]
+    fn a_request_at_the_floor_that_is_too_large_goes_to_the_next_candidate() {
+        let (outcome, _, asked) = run_with(&[2_000, 128_000 * 4], Some(128_000), 100);
+        assert!(outcome.is_ok(), "{outcome:?}");
+        assert!(asked[0].iter().all(|length| *length > 2_000) && asked[1].len() == 2, "{asked:?}");
+        // Where nobody is left to ask, that is what has failed.
+        let (outcome, ..) = run_with(&[2_000, 2_000], Some(128_000), 100);
+        assert!(matches!(outcome, Err(Error::Overflow { candidate: 1, .. })));
+    }
+
+    #[test]
+    fn a_half_of_a_split_turn_that_fails_stops_the_other() {
+        let prompts = Prompts::default();
+        let options = RequestOptions::default();
+        let job = Job::new(&prompts, &options, ModelLimits::default(), &CompactionSettings::default());
+        let message = |text: &str| {
+            Value::parse(&format!(r#"{{"role":"user","content":"{text}"}}"#)).expect("JSON").into_owned()
+        };
+        let material = Material {
+            history: vec![message("the history")],
+            turn_prefix: vec![message("the turn")],
+            ..Material::default()
+        };
+        let plan = job.plan(&material, true, None);
+        let providers: Vec<Box<dyn Provider>> = vec![Box::new(Half)];
+        let candidates =
+            Candidates { providers: &providers, settings: RetrySettings::default(), clock: &Stopped };
+        let (cancel, progress) = (Cancel::new(), |_: crate::provider::Progress<'_>| {});
+        let asking = Asking { candidates: &candidates, cancel: &cancel, progress: &progress };
+        let outcome = summarize(&job, &plan, asking);
+        assert!(
+            matches!(&outcome, Err(Error::Failed(errors)) if errors[0].failure == Failure::Permanent),
+            "{outcome:?}"
+        );
+        assert!(!cancel.is_cancelled(), "other sessions go on");
     }
 
     #[test]

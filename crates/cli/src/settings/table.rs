@@ -230,7 +230,7 @@ table! {
     "prune.protectedTools" Kind::List, PruneSettings::default().protected_tools,
         "tools whose results are never blanked";
     "models.candidates" Kind::List, Value::Array(Vec::new()), "models that summarise, NAME/ID, in order";
-    "models.baseUrl" Kind::Text, Value::Null, "another address for these models";
+    "models.baseUrl" Kind::Text, Value::Null, "address of the first of them and of names that are not known";
     "models.contextWindow" Kind::OptionalCount, Value::Null, "window of the model, in tokens";
     "models.summarizer" Kind::Choice(&["auto", "embedded"]), "auto", "\"embedded\" uses no model whatever is set";
     "models.command" Kind::Text, Value::Null, "command that summarises";

@@ -1,6 +1,7 @@
 //! The program as a user meets it: exit statuses, output, files. One module for each command.
 
 mod agents;
+mod asked;
 mod auto;
 mod branch;
 mod cancel;
@@ -20,8 +21,10 @@ mod models;
 mod prune;
 mod readme;
 mod schema;
+mod service;
 mod sessions;
 mod settings;
+mod stopped;
 mod support;
 mod undo;
 mod usage;

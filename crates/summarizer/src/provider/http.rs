@@ -377,9 +377,19 @@ impl<S: Speaks> HttpProvider<S> {
                 .whole(&mut reply, &answer)
                 .map_err(|reported| self.error(classify_in_stream(&reported), None))?;
         }
-        reply
-            .finish(self.speaks.model(), request.max_output_tokens)
-            .map_err(|(failure, message)| self.error(Verdict { failure, message, retry_after: None }, None))
+        let completion =
+            reply.finish(self.speaks.model(), request.max_output_tokens).map_err(|(failure, message)| {
+                self.error(Verdict { failure, message, retry_after: None }, None)
+            })?;
+        Ok(match &self.target.key {
+            // What is answered goes into reports and sessions.
+            Some(key) => Completion {
+                text: key.blank(&completion.text),
+                model: key.blank(&completion.model),
+                ..completion
+            },
+            None => completion,
+        })
     }
 
     fn piece(&self, reply: &mut Reply, piece: &str) -> Result<(), ProviderError> {

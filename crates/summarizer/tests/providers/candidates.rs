@@ -223,7 +223,15 @@ fn cancelling_ends_a_wait_and_asks_nobody_else() {
     let providers = vec![scripted("a", vec![transient(), Ok("no")]), scripted("b", vec![Ok("no")])];
     let clock = Noted { cancels: true, ..Noted::default() };
     let candidates = Candidates { providers: &providers, settings: RetrySettings::default(), clock: &clock };
-    assert_eq!(candidates.complete(&request(), &Cancel::new(), &|_| {}), Err(Error::Cancelled));
+    let ends = Mutex::new(Vec::new());
+    let tell = |progress: Progress<'_>| {
+        if let Progress::RetryEnd { attempt, error } = progress {
+            ends.lock().unwrap().push((attempt, error.map(|error| error.failure)));
+        }
+    };
+    assert_eq!(candidates.complete(&request(), &Cancel::new(), &tell), Err(Error::Cancelled));
+    // Whoever was told that a retry begins is told that it has ended.
+    assert_eq!(ends.into_inner().unwrap(), [(1, Some(Failure::Cancelled))]);
 }
 
 #[test]
