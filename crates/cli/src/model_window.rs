@@ -3,6 +3,7 @@
 use session_model::entry::EntryKind;
 use session_model::message::Role;
 use session_model::sequence::Sequence;
+use session_model::state::changed_model;
 use summarizer::models;
 
 use crate::settings::Settings;
@@ -16,16 +17,7 @@ pub fn current_model(sequence: &Sequence<'_>) -> Option<(String, String)> {
             let (provider, model) = message.model?;
             Some((session.name(provider).to_owned(), session.name(model).to_owned()))
         }
-        EntryKind::ModelChange => {
-            let state = entry.state()?;
-            if let Some(model) = state.text("model") {
-                let is_default = state.text("role").is_none_or(|role| role == "default");
-                let (provider, id) = model.split_once('/')?;
-                return is_default.then(|| (provider.to_owned(), id.to_owned()));
-            }
-            Some((state.text("provider")?.into_owned(), state.text("modelId")?.into_owned()))
-        }
-        _ => None,
+        _ => changed_model(entry),
     })
 }
 
@@ -41,7 +33,8 @@ pub fn window(settings: &Settings, sequence: &Sequence<'_>) -> Option<u64> {
 pub fn unknown_window(sequence: &Sequence<'_>) -> String {
     match current_model(sequence) {
         Some((provider, id)) => {
-            format!("the window of {provider}/{id} is not known; give it with --context-window")
+            let model = if provider.is_empty() { id } else { format!("{provider}/{id}") };
+            format!("the window of {model} is not known; give it with --context-window")
         }
         None => "no answer says which model is used; give its window with --context-window".to_owned(),
     }

@@ -4,6 +4,7 @@ use session_model::dialect::Dialect;
 use session_model::entry::{EntryKind, EntryNo, Stamp};
 use session_model::message::{MessageFacts, Role, StopReason};
 use session_model::sequence::Sequence;
+use session_model::state::changed_model;
 use session_model::value::Value;
 
 use crate::overflow::find_overflow;
@@ -142,24 +143,11 @@ fn last_assistant<'s>(sequence: &Sequence<'s>) -> Option<(EntryNo, &'s MessageFa
 fn is_of_current_model(sequence: &Sequence<'_>, entry: EntryNo, message: &MessageFacts) -> bool {
     let session = sequence.session;
     let at = sequence.branch.iter().rposition(|&number| number == entry).unwrap_or(0);
-    let changes = sequence.branch[at + 1..].iter().rev().map(|&number| session.entry(number));
-    let Some(change) = changes.filter(|entry| entry.kind == EntryKind::ModelChange).find_map(changed_model)
-    else {
-        return true;
-    };
-    message.model.is_some_and(|(provider, model)| {
-        change == format!("{}/{}", session.name(provider), session.name(model))
+    let mut changes = sequence.branch[at + 1..].iter().rev().map(|&number| session.entry(number));
+    let Some((provider, id)) = changes.find_map(changed_model) else { return true };
+    message.model.is_some_and(|(own_provider, own)| {
+        (&*provider, &*id) == (session.name(own_provider), session.name(own))
     })
-}
-
-/// The model that a change of the default role names.
-fn changed_model(entry: &session_model::entry::Entry) -> Option<String> {
-    let state = entry.state()?;
-    if let Some(model) = state.text("model") {
-        let is_default = state.text("role").is_none_or(|role| role == "default");
-        return is_default.then(|| model.into_owned());
-    }
-    Some(format!("{}/{}", state.text("provider")?, state.text("modelId")?))
 }
 
 /// Whether nothing but labels and an extension's data follows an entry on its branch.

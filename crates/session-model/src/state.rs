@@ -4,7 +4,7 @@ use indexmap::{IndexMap, IndexSet};
 
 use crate::branch::Branch;
 use crate::dialect::Dialect;
-use crate::entry::EntryKind;
+use crate::entry::{Entry, EntryKind};
 use crate::text::Str;
 use crate::value::{Object, Value};
 
@@ -31,6 +31,18 @@ pub struct State {
     pub mode: String,
     /// What belongs to the mode.
     pub mode_data: Option<Value<'static>>,
+}
+
+/// Provider and id of the model that a `model_change` sets for the default role; the provider is empty if it names none. `None` for
+/// all other entries, and for changes of other roles.
+pub fn changed_model(entry: &Entry) -> Option<(String, String)> {
+    let state = entry.state().filter(|_| entry.kind == EntryKind::ModelChange)?;
+    if let Some(model) = state.text("model") {
+        let is_default = state.text("role").is_none_or(|role| role == "default");
+        let (provider, id) = model.split_once('/').unwrap_or(("", &model));
+        return is_default.then(|| (provider.to_owned(), id.to_owned()));
+    }
+    Some((state.text("provider")?.into_owned(), state.text("modelId")?.into_owned()))
 }
 
 impl Default for State {

@@ -99,6 +99,24 @@ fn request_bodies_are_json_for_each_api() {
 }
 
 /// A session that is long enough to be written while it is read, with what is read in a special way.
+#[test]
+fn a_request_body_names_the_model_that_was_set_last() {
+    let env = TestEnv::new();
+    let model = |file: &str| {
+        env.write("a.jsonl", file);
+        env.run(["context", "--format", "openai", "a.jsonl"]).fields("model")
+    };
+    let old = omp("one", 3);
+    assert_eq!(model(&old), ["claude-sonnet-4-5"]);
+    let changed = with_entry(&old, "m1", "model_change", r#""model":"openai/gpt-5""#);
+    assert_eq!(model(&changed), ["gpt-5"]);
+    let other_role =
+        with_entry(&changed, "m2", "model_change", r#""model":"openai/gpt-5-mini","role":"smol""#);
+    assert_eq!(model(&other_role), ["gpt-5"]);
+    let of_pi = with_entry(&pi("two", 3), "m1", "model_change", r#""provider":"openai","modelId":"gpt-5""#);
+    assert_eq!(model(&of_pi), ["gpt-5"]);
+}
+
 fn large_session() -> Vec<u8> {
     let mut file = session("one");
     for n in 0..12 {

@@ -1,11 +1,11 @@
 //! A context as the body of a request to a model's API (spec 2.5).
 
-use session_model::state::State;
 use session_model::value::Value;
 use session_model::wire::{self, WireFormat, WireOptions};
 
 use super::{Context, ContextArgs, Format, blobs};
 use crate::app::App;
+use crate::model_window;
 
 /// The API of a format, if it is one of an API.
 pub(super) fn format(format: Format) -> Option<WireFormat> {
@@ -27,7 +27,8 @@ pub(super) fn write(
     out: &mut Vec<u8>,
 ) -> Vec<String> {
     let messages: Vec<Value<'_>> = context.messages.iter().map(|message| message.value.clone()).collect();
-    let model = args.model.clone().or_else(|| current_model(&context.state)).unwrap_or_default();
+    let current = || model_window::current_model(context.sequence).map(|(_, id)| id);
+    let model = args.model.clone().or_else(current).unwrap_or_default();
     let resolve = |reference: &str| blobs::resolve(app, reference);
     let options = WireOptions { model: &model, max_tokens: args.max_tokens, resolve: &resolve };
     let body = wire::body(format, &messages, &options);
@@ -38,10 +39,4 @@ pub(super) fn write(
         notes.push("the session names no model; give one with --model".to_owned());
     }
     notes
-}
-
-/// The id of the model that the session was last used with.
-fn current_model(state: &State) -> Option<String> {
-    let of_pi = state.model.as_ref().map(|(_, id)| id.clone());
-    of_pi.or_else(|| state.models.get("default")?.split_once('/').map(|(_, id)| id.to_owned()))
 }
