@@ -16,6 +16,7 @@ mod hooks;
 mod inspect;
 mod large_tail;
 mod live;
+mod maintenance;
 mod man;
 mod models;
 mod prune;
