@@ -127,10 +127,8 @@ fn the_message_to_go_on_is_a_user_message_in_files_of_pi() {
 fn what_a_compaction_has_preserved_goes_on_but_for_the_providers_own_history() {
     let env = TestEnv::new();
     let old = omp("one", 40);
-    let kept = format!(
-        r#""summary":"Before.","firstKeptEntryId":"u35","tokensBefore":90000,"preserveData":{{"mine":{{"a":1}},"yours":[2],"openaiRemoteCompaction":{{"provider":"openai","replacementHistory":[]}}}}"#
-    );
-    let mut file = with_entry(&old, "c1", "compaction", &kept);
+    let kept = r#""summary":"Before.","firstKeptEntryId":"u35","tokensBefore":90000,"preserveData":{"mine":{"a":1},"yours":[2],"openaiRemoteCompaction":{"provider":"openai","replacementHistory":[]}}"#;
+    let mut file = with_entry(&old, "c1", "compaction", kept);
     let parent = last_id(&file);
     append_turns(&mut file, &parent, 40, 40);
     env.write("a.jsonl", &file);
