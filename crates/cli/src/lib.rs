@@ -37,6 +37,7 @@ pub mod stamp;
 pub mod summaries;
 pub mod table;
 pub mod write;
+pub mod written;
 
 use app::App;
 use args::Cli;

@@ -19,6 +19,7 @@ mod facts;
 mod made;
 mod one;
 
+pub(crate) use facts::WIDTH;
 pub use facts::{Maintenance, RequestFacts};
 pub(crate) use made::request_facts;
 

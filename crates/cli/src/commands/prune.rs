@@ -29,6 +29,7 @@ use crate::report::{Facts, Outcome, Reporter, Skipped};
 use crate::session_file::{Loaded, ReadOptions, SessionFile};
 use crate::settings::PruneFlags;
 use crate::write::{self, Change, WriteArgs, WriteReport};
+use crate::written::WriteFacts;
 use crate::{batch, leaf, stamp};
 
 /// Blank old tool results, so that the context shrinks without a summary
@@ -56,6 +57,9 @@ pub struct PruneArgs {
     skip: SkipArgs,
 }
 
+/// Width of the first column of the text.
+const WIDTH: usize = 16;
+
 /// What pruning did, or would do.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -75,14 +79,9 @@ pub struct Prune {
     pub stays: BTreeMap<&'static str, Stays>,
     /// Tokens of the provider's prompt cache that the next request pays for again: all behind the first change.
     pub uncached_tokens: u64,
-    /// The file that was written, if it is another than the session.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub output: Option<String>,
-    /// Where the old bytes are.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub backup: Option<String>,
-    /// What the user should know.
-    pub warnings: Vec<String>,
+    /// Where it was written, and what there is to say of it.
+    #[serde(flatten)]
+    pub written: WriteFacts,
     /// The session as it was named, for the text.
     #[serde(skip)]
     pub name: String,
@@ -147,16 +146,8 @@ impl Facts for Prune {
             let tokens = count(stays.tokens, "token");
             writeln!(out, "  stay: {reason:15} {:>5} {tokens}", stays.results)?;
         }
-        if let Some(output) = &self.output {
-            writeln!(out, "  written to       {}", shown(output))?;
-        }
-        if let Some(backup) = &self.backup {
-            writeln!(out, "  backup           {}", shown(backup))?;
-        }
-        for warning in &self.warnings {
-            writeln!(out, "  {}             {}", paint.notice("note"), shown(warning))?;
-        }
-        Ok(())
+        self.written.write_files(out, WIDTH)?;
+        self.written.write_warnings(out, paint, WIDTH)
     }
 }
 
@@ -293,8 +284,7 @@ impl Work<'_> {
     ) -> Outcome<Prune> {
         let (report, saved) =
             written.map_or((WriteReport::default(), None), |(report, saved)| (report, Some(saved)));
-        let named = |path: std::path::PathBuf| path.to_string_lossy().into_owned();
-        let facts = Prune {
+        let mut facts = Prune {
             dry_run: self.args.write.dry_run,
             blanked: blanked(session, plan),
             tokens_saved: plan.savings,
@@ -302,11 +292,10 @@ impl Work<'_> {
             minimum_savings: self.settings.minimum_savings,
             stays: stays(plan),
             uncached_tokens: uncached(&branch.effective(), plan),
-            output: report.file.filter(|path| *path != file.path).map(named),
-            backup: report.backup.map(named),
-            warnings: report.warnings,
+            written: WriteFacts::default(),
             name: crate::report::named(&file.path),
         };
+        facts.written.take(report, file);
         if plan.is_worth_it {
             return Outcome::Done(facts);
         }

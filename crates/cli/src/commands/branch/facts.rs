@@ -6,10 +6,11 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use session_model::text::shown;
 
-use crate::commands::compact::RequestFacts;
-use crate::figures::{count, grouped};
+use crate::commands::compact::{RequestFacts, WIDTH};
+use crate::figures::count;
 use crate::printer::Paint;
 use crate::report::Facts;
+use crate::written::WriteFacts;
 
 /// What leaving a branch did, or would do.
 #[derive(Debug, Default, Serialize, JsonSchema)]
@@ -50,14 +51,9 @@ pub struct Branching {
     /// Text of the message that was gone to, for editing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
-    /// The file that was written, if it is another than the session.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub output: Option<String>,
-    /// Where the old bytes are, if the file was replaced.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub backup: Option<String>,
-    /// What the user should know.
-    pub warnings: Vec<String>,
+    /// Where it was written, and what there is to say of it.
+    #[serde(flatten)]
+    pub written: WriteFacts,
     /// The session as it was named, for the text.
     #[serde(skip)]
     pub name: String,
@@ -83,31 +79,14 @@ impl Facts for Branching {
             }
             writeln!(out, ", by {}", shown(summarizer))?;
         }
-        if !self.requests.is_empty() {
-            let sum = |of: fn(&RequestFacts) -> u64| self.requests.iter().map(of).sum::<u64>();
-            let counted = sum(|request| request.prompt_tokens.unwrap_or(0));
-            let prompt = if counted > 0 { counted } else { sum(|request| request.estimated_prompt_tokens) };
-            let requests = count(self.requests.len() as u64, "request");
-            write!(out, "  {:11} {requests}, {} in", "models", grouped(prompt))?;
-            match self.price {
-                Some(price) => writeln!(out, ", ${price:.4}")?,
-                None => writeln!(out)?,
-            }
-        }
-        let lines = [
-            ("summary", &self.summary_entry_id),
-            ("label", &self.label_entry_id),
-            ("written to", &self.output),
-            ("backup", &self.backup),
-        ];
-        for (name, value) in lines {
+        RequestFacts::write_all(&self.requests, self.price, self.dry_run, out)?;
+        for (name, value) in [("summary", &self.summary_entry_id), ("label", &self.label_entry_id)] {
             if let Some(value) = value {
-                writeln!(out, "  {name:11} {}", shown(value))?;
+                writeln!(out, "  {name:WIDTH$} {}", shown(value))?;
             }
         }
-        for warning in &self.warnings {
-            writeln!(out, "  {:11} {}", paint.notice("note"), shown(warning))?;
-        }
+        self.written.write_files(out, WIDTH)?;
+        self.written.write_warnings(out, paint, WIDTH)?;
         if let Some(text) = &self.text {
             writeln!(
                 out,

@@ -73,7 +73,7 @@ impl Work<'_> {
         let made =
             if self.wants_summary { self.summary(file, loaded, navigation, given, worker)? } else { None };
         if self.wants_summary && made.is_none() {
-            facts.warnings.push("there is nothing to summarise in what is left behind".to_owned());
+            facts.written.warnings.push("there is nothing to summarise in what is left behind".to_owned());
         }
         if self.args.write.dry_run {
             if let Some(made) = made {
@@ -112,10 +112,7 @@ impl Work<'_> {
         let change = Change { command: "branch", time_ms: self.now_ms, records: &records };
         let branch = session.branch(navigation.new_leaf.or(Some(navigation.target)));
         let written = write::add_records(file, loaded, &branch, change, &self.args.write)?;
-        let named = |path: std::path::PathBuf| path.to_string_lossy().into_owned();
-        facts.output = written.file.filter(|path| *path != file.path).map(named);
-        facts.backup = written.backup.map(named);
-        facts.warnings.extend(written.warnings);
+        facts.written.take(written, file);
         facts.label_entry_id = label.map(|(stamp, _)| stamp.id);
         let mut told = Object::new();
         let leaf_id = facts.label_entry_id.clone().or_else(|| Some(summary.as_ref()?.0.id.clone()));
@@ -130,11 +127,11 @@ impl Work<'_> {
             facts.summarizer = Some(made.summarizer);
             facts.requests = made.requests;
             facts.price = made.price;
-            facts.warnings.extend(made.warnings);
+            facts.written.warnings.extend(made.warnings);
             told.set("summaryEntry", entry);
             told.set("fromExtension", matches!(made.content, BranchContent::Given { .. }));
         }
-        facts.warnings.extend(hooks.tell(Event::Tree, told));
+        facts.written.warnings.extend(hooks.tell(Event::Tree, told));
         Ok(Outcome::Done(facts))
     }
 

@@ -21,6 +21,7 @@ use crate::model_window;
 use crate::prune_bytes::{Pruned, prune_bytes};
 use crate::report::Outcome;
 use crate::session_file::{Loaded, SessionFile};
+use crate::written::WriteFacts;
 
 /// What an automatic compaction is called in events.
 const ACTION: &str = "context-full";
@@ -131,18 +132,16 @@ impl Work<'_> {
     }
 
     fn only_pruned(&self, subject: &Subject<'_>) -> Result<Outcome<Maintenance>, CommandError> {
-        let mut written = crate::write::WriteReport::default();
+        let mut facts = WriteFacts::default();
         if !self.args.write.dry_run {
-            written = self.put(subject, &[])?;
+            facts.take(self.put(subject, &[])?, subject.file);
         }
         let pruned = subject.pruned.as_ref().map_or((0, 0), |pruned| (pruned.results, pruned.tokens_saved));
         Ok(Outcome::Done(Maintenance::Pruned(PrunedOnly {
             dry_run: self.args.write.dry_run,
             pruned: PrunedFacts { results: pruned.0, tokens_saved: pruned.1 },
             context_tokens: context_tokens(&subject.branch.effective()),
-            output: written.file.filter(|path| *path != subject.file.path).map(super::one::shown_path),
-            backup: written.backup.map(super::one::shown_path),
-            warnings: written.warnings,
+            written: facts,
             name: crate::report::named(&subject.file.path),
         })))
     }

@@ -9,6 +9,10 @@ use session_model::text::shown;
 use crate::figures::{count, grouped};
 use crate::printer::Paint;
 use crate::report::Facts;
+use crate::written::WriteFacts;
+
+/// Width of the first column of the text, in the reports of branches too.
+pub(crate) const WIDTH: usize = 11;
 
 /// What was done to a session.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -39,14 +43,9 @@ pub struct PrunedOnly {
     pub pruned: PrunedFacts,
     /// Tokens of the context after.
     pub context_tokens: u64,
-    /// The file that was written, if it is another than the session.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub output: Option<String>,
-    /// Where the old bytes are.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub backup: Option<String>,
-    /// What the user should know.
-    pub warnings: Vec<String>,
+    /// Where it was written, and what there is to say of it.
+    #[serde(flatten)]
+    pub written: WriteFacts,
     /// The session as it was named, for the text.
     #[serde(skip)]
     pub name: String,
@@ -63,16 +62,8 @@ impl PrunedOnly {
             count(self.pruned.tokens_saved, "token"),
             grouped(self.context_tokens),
         )?;
-        if let Some(output) = &self.output {
-            writeln!(out, "  {:11} {}", "written to", shown(output))?;
-        }
-        if let Some(backup) = &self.backup {
-            writeln!(out, "  {:11} {}", "backup", shown(backup))?;
-        }
-        for warning in &self.warnings {
-            writeln!(out, "  {:11} {}", paint.notice("note"), shown(warning))?;
-        }
-        Ok(())
+        self.written.write_files(out, WIDTH)?;
+        self.written.write_warnings(out, paint, WIDTH)
     }
 }
 
@@ -138,14 +129,9 @@ pub struct Compaction {
     /// What the agent is asked after an automatic compaction.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub continue_prompt: Option<String>,
-    /// The file that was written, if it is another than the session.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub output: Option<String>,
-    /// Where the old bytes are, if the file was replaced.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub backup: Option<String>,
-    /// What the user should know.
-    pub warnings: Vec<String>,
+    /// Where it was written, and what there is to say of it.
+    #[serde(flatten)]
+    pub written: WriteFacts,
     /// With --explain: the entries.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub explanation: Option<Explanation>,
@@ -176,6 +162,30 @@ pub struct RequestFacts {
 }
 
 impl RequestFacts {
+    /// Writes what requests used and cost in one line, none if there are none; in a dry run the cost is an estimate.
+    pub(crate) fn write_all(
+        requests: &[RequestFacts],
+        price: Option<f64>,
+        dry_run: bool,
+        out: &mut dyn Write,
+    ) -> io::Result<()> {
+        if requests.is_empty() {
+            return Ok(());
+        }
+        let sum = |of: fn(&RequestFacts) -> u64| requests.iter().map(of).sum::<u64>();
+        let counted = sum(|request| request.prompt_tokens.unwrap_or(0));
+        let prompt = if counted > 0 { counted } else { sum(|request| request.estimated_prompt_tokens) };
+        let n_requests = count(requests.len() as u64, "request");
+        write!(out, "  {:WIDTH$} {n_requests}, {} in", "models", grouped(prompt))?;
+        if counted > 0 {
+            write!(out, ", {} out", grouped(sum(|request| request.output_tokens.unwrap_or(0))))?;
+        }
+        if let Some(price) = price {
+            write!(out, ", {}${price:.4}", if dry_run { "about " } else { "" })?;
+        }
+        writeln!(out)
+    }
+
     /// A request that would be made.
     pub(crate) fn planned(request: crate::fold_estimate::EstimatedRequest) -> RequestFacts {
         RequestFacts {
@@ -270,47 +280,21 @@ impl Compaction {
             let results = count(pruned.results as u64, "tool result");
             writeln!(out, "  {:11} {results}, {} saved", "pruned", count(pruned.tokens_saved, "token"))?;
         }
-        self.write_requests(out)?;
+        RequestFacts::write_all(&self.requests, self.price, self.dry_run, out)?;
         if let Some(short) = &self.short_summary {
             writeln!(out, "  {:11} {}", "in short", shown(short))?;
         }
         if let Some(explanation) = &self.explanation {
             explanation.write_text(out, paint)?;
         }
-        if let Some(output) = &self.output {
-            writeln!(out, "  {:11} {}", "written to", shown(output))?;
-        }
-        if let Some(backup) = &self.backup {
-            writeln!(out, "  {:11} {}", "backup", shown(backup))?;
-        }
+        self.written.write_files(out, WIDTH)?;
         if self.will_retry == Some(true) {
             writeln!(out, "  {:11} send the last request again", "next")?;
         }
         if let Some(prompt) = &self.continue_prompt {
             writeln!(out, "  {:11} {}", "continue", shown(prompt))?;
         }
-        for warning in &self.warnings {
-            writeln!(out, "  {:11} {}", paint.notice("note"), shown(warning))?;
-        }
-        Ok(())
-    }
-
-    fn write_requests(&self, out: &mut dyn Write) -> io::Result<()> {
-        if self.requests.is_empty() {
-            return Ok(());
-        }
-        let sum = |of: fn(&RequestFacts) -> u64| self.requests.iter().map(of).sum::<u64>();
-        let requests = count(self.requests.len() as u64, "request");
-        let counted = sum(|request| request.prompt_tokens.unwrap_or(0));
-        let prompt = if counted > 0 { counted } else { sum(|request| request.estimated_prompt_tokens) };
-        write!(out, "  {:11} {requests}, {} in", "models", grouped(prompt))?;
-        if counted > 0 {
-            write!(out, ", {} out", grouped(sum(|request| request.output_tokens.unwrap_or(0))))?;
-        }
-        if let Some(price) = self.price {
-            write!(out, ", {}${price:.4}", if self.dry_run { "about " } else { "" })?;
-        }
-        writeln!(out)
+        self.written.write_warnings(out, paint, WIDTH)
     }
 }
 

@@ -28,6 +28,7 @@ use crate::session_file::{Loaded, ReadOptions, SessionFile};
 use crate::settings::Settings;
 use crate::summaries::Source;
 use crate::write::{self, Change};
+use crate::written::WriteFacts;
 use crate::{leaf, model_window};
 
 /// What all sessions of a run have in common.
@@ -179,7 +180,7 @@ impl Work<'_> {
         let mut facts = self.facts(subject, known.preparation, made);
         facts.dry_run = true;
         if !self.settings.hooks(Event::BeforeCompact.name()).is_empty() {
-            facts.warnings.push("hooks were not run: they may change what is done".to_owned());
+            facts.written.warnings.push("hooks were not run: they may change what is done".to_owned());
         }
         Ok((Outcome::Done(Maintenance::Compacted(Box::new(facts))), None))
     }
@@ -208,13 +209,11 @@ impl Work<'_> {
             facts.first_kept_entry_id.clone_from(&given.first_kept_entry_id);
             facts.short_summary.clone_from(&given.short_summary);
         }
-        facts.output = written.file.filter(|path| *path != subject.file.path).map(shown_path);
-        facts.backup = written.backup.map(shown_path);
-        facts.warnings.extend(written.warnings);
+        facts.written.take(written, subject.file);
         let mut told = Object::new();
         told.set("compactionEntry", entry.value.clone());
         told.set("fromExtension", matches!(content, Content::Given(_)));
-        facts.warnings.extend(hooks.tell(Event::Compact, told));
+        facts.written.warnings.extend(hooks.tell(Event::Compact, told));
         Ok(facts)
     }
 
@@ -273,7 +272,7 @@ impl Work<'_> {
             pruned: subject.pruned,
             will_retry: subject.will_retry,
             continue_prompt: self.continue_prompt(subject),
-            warnings,
+            written: WriteFacts { warnings, ..WriteFacts::default() },
             explanation: self.args.explain.then(|| explain(preparation)),
             name: crate::report::named(&subject.file.path),
             ..Compaction::default()
@@ -313,10 +312,6 @@ fn explain(preparation: &Preparation<'_>) -> Explanation {
         turn_prefix: entries(&preparation.turn_prefix),
         kept: entries(&preparation.recent),
     }
-}
-
-pub(super) fn shown_path(path: std::path::PathBuf) -> String {
-    path.to_string_lossy().into_owned()
 }
 
 /// An outcome without facts.
