@@ -23,6 +23,9 @@ pub(super) struct Line {
     pub(super) rank: u32,
 }
 
+/// Rank of what must outlive every compaction.
+pub(super) const STANDING: u32 = 1_000_000;
+
 /// What stands before a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Mark {
@@ -61,6 +64,11 @@ impl Section {
             }
             None => self.lines.push(Line { text: text.to_owned(), rank }),
         }
+    }
+
+    /// Adds a line that is no part of another and has none as its part.
+    pub(super) fn add_unlike(&mut self, text: String, rank: u32) {
+        self.lines.push(Line { text, rank });
     }
 
     fn wanted(&self) -> u64 {
@@ -109,7 +117,7 @@ impl Section {
 }
 
 /// Units of a line with its mark and end; lines in a line are indented.
-fn cost(text: &str) -> u64 {
+pub(super) fn cost(text: &str) -> u64 {
     units(text) + 8 + 2 * text.matches('\n').count() as u64
 }
 

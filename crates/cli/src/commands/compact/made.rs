@@ -121,8 +121,8 @@ impl Work<'_> {
             summarize(&job, &plan, asking).map_err(|error| CommandError::from((&*file.path, error)))?;
         let mut made = from_summaries(asked, summaries);
         if self.args.facts > 0 {
-            let all: Vec<_> = material.history.iter().chain(&material.turn_prefix).cloned().collect();
-            let index = embedded::facts_index(&all, self.args.facts, &made.summary);
+            let parts = [&*material.history, &*material.turn_prefix];
+            let index = embedded::facts_index(&parts, self.args.facts, &made.summary);
             if !index.is_empty() {
                 made.summary = format!("{}\n\n{index}", made.summary.trim_end());
             }
@@ -158,8 +158,8 @@ impl Work<'_> {
             part(embedded::Kind::TurnPrefix, &material.turn_prefix, None, limit)
         });
         let summary = merge(&history, prefix.as_deref());
-        let all: Vec<_> = material.history.iter().chain(&material.turn_prefix).cloned().collect();
-        let short = embedded::short_summary(&all, &material.recent, settings.short_limit());
+        let parts = [&*material.history, &*material.turn_prefix];
+        let short = embedded::short_summary(&parts, &material.recent, settings.short_limit());
         Made {
             summary,
             short_summary: Some(short).filter(|short| !short.is_empty()),
