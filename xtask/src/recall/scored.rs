@@ -90,7 +90,7 @@ impl Scored {
             scores.add("recorded", needed, recorded, size);
             sizes.push(("same size".to_owned(), size));
             for tokens in INDEX_SIZES {
-                let index = facts_index(&[&scene.messages], tokens, recorded);
+                let index = facts_index(&[&scene.messages], &scene.kept, tokens, recorded);
                 let whole = format!("{recorded}\n\n{}", expanded(&index));
                 scores.add(&format!("recorded, --facts {tokens}"), needed, &whole, size + units(&index) / 4);
             }
@@ -114,9 +114,11 @@ impl Scored {
             let perfect = needed.perfect(&sections, limit);
             let read = expanded(&perfect);
             scores.add(&format!("embedded, {name}, perfect ranking"), needed, &read, units(&perfect) / 4);
+            let index = facts_index(&[&scene.messages], &scene.kept, limit, "");
+            scores.add(&format!("index alone, {name}"), needed, &expanded(&index), units(&index) / 4);
             if args.points {
                 let share = share(needed, &whole);
-                let index = units(&index) / 4;
+                let index = (units(&summary) - units(&sections)) / 4;
                 println!(
                     "{} {:?} at {limit}: {size} tokens, {index} in the index, {share:.3}",
                     trace.name, scene.point.summarised

@@ -56,80 +56,86 @@ struct Candidate {
     own_worth: f64,
 }
 
-/// Adds lines until `limit` units are used.
-pub(super) fn fill(
-    sections: &mut [Section],
-    digest: &Digest,
-    ranks: &Ranks<'_>,
-    messages: &[&Value<'_>],
-    limit: u64,
-) {
-    let text = write(sections);
-    let room = limit.saturating_sub(units(&text));
-    let headings = [HEADING, "## Needed Later"];
-    let Some(section) = sections.iter_mut().find(|section| headings.contains(&section.heading)) else {
-        return;
-    };
-    let mut candidates = Vec::new();
-    said(digest, ranks, &mut candidates);
-    read(digest, ranks, &mut candidates);
-    gave(digest, ranks, messages, &mut candidates);
-    ran(digest, ranks, &mut candidates);
-    candidates.retain(|candidate| candidate.price <= room && !text.contains(candidate.text.as_str()));
-    let mut known = vec![false; ranks.facts.len()];
-    for place in ranks.places_in(&text) {
-        known[place] = true;
-    }
-    for candidate in choose(candidates, ranks, known, room) {
-        section.add_unlike(candidate.text, 1);
-    }
+/// Lines that may be added to what the sections say, weighed once.
+pub(super) struct Filler<'r> {
+    ranks: &'r Ranks<'r>,
+    candidates: Vec<Candidate>,
 }
 
-/// Takes what is worth most for its length, again and again; what has been said since makes the others worth less.
-fn choose(
-    candidates: Vec<Candidate>,
-    ranks: &Ranks<'_>,
-    mut known: Vec<bool>,
-    mut room: u64,
-) -> Vec<Candidate> {
-    let worth = |candidate: &Candidate, known: &[bool]| {
-        let new = candidate.facts.iter().filter(|place| !known[**place]);
-        let sum: f64 = new.map(|&place| ranks.facts[place].chance).sum();
-        (sum * candidate.factor + candidate.own_worth) / candidate.price as f64
-    };
-    let mut for_reads = room * READS_PERCENT / 100;
-    let mut open: BinaryHeap<Weighed> = candidates
-        .iter()
-        .enumerate()
-        .map(|(at, candidate)| Weighed { worth: worth(candidate, &known), at })
-        .collect();
-    let mut taken = vec![false; candidates.len()];
-    while let Some(Weighed { worth: before, at }) = open.pop() {
-        let candidate = &candidates[at];
-        let allowed = if candidate.group == Group::Read { room.min(for_reads) } else { room };
-        if candidate.price > allowed {
-            continue;
-        }
-        let now = worth(candidate, &known);
-        if now < before && open.peek().is_some_and(|next| next.worth > now) {
-            open.push(Weighed { worth: now, at });
-            continue;
-        }
-        if now < LEAST_WORTH {
-            break;
-        }
-        taken[at] = true;
-        room -= candidate.price;
-        if candidate.group == Group::Read {
-            for_reads -= candidate.price;
-        }
-        candidate.facts.iter().for_each(|&place| known[place] = true);
+impl<'r> Filler<'r> {
+    /// Weighs all lines.
+    pub(super) fn of(digest: &Digest, ranks: &'r Ranks<'r>, messages: &[&Value<'_>]) -> Filler<'r> {
+        let mut candidates = Vec::new();
+        said(digest, ranks, &mut candidates);
+        read(digest, ranks, &mut candidates);
+        gave(digest, ranks, messages, &mut candidates);
+        ran(digest, ranks, &mut candidates);
+        Filler { ranks, candidates }
     }
-    let mut taken = taken.into_iter();
-    let mut chosen: Vec<Candidate> =
-        candidates.into_iter().filter(|_| taken.next().unwrap_or(false)).collect();
-    chosen.sort_by_key(|candidate| (candidate.group, candidate.place));
-    chosen
+
+    /// The sections as text, with lines added until `limit` units are used.
+    pub(super) fn filled(&self, sections: &[Section], limit: u64) -> String {
+        let text = write(sections);
+        let room = limit.saturating_sub(units(&text));
+        let mut sections = sections.to_vec();
+        let headings = [HEADING, "## Needed Later"];
+        if let Some(section) = sections.iter_mut().find(|section| headings.contains(&section.heading)) {
+            for candidate in self.chosen(&text, room) {
+                section.add_unlike(candidate.text.clone(), 1);
+            }
+        }
+        let mut text = write(&sections);
+        text.truncate(text.trim_end().len());
+        text
+    }
+
+    /// Takes what is worth most for its length, again and again; what has been said since makes the others worth less.
+    fn chosen(&self, text: &str, mut room: u64) -> Vec<&Candidate> {
+        let mut known = vec![false; self.ranks.facts.len()];
+        for place in self.ranks.places_in(text) {
+            known[place] = true;
+        }
+        let mut for_reads = room * READS_PERCENT / 100;
+        let worth = |candidate: &Candidate, known: &[bool]| {
+            let new = candidate.facts.iter().filter(|place| !known[**place]);
+            let sum: f64 = new.map(|&place| self.ranks.facts[place].chance).sum();
+            (sum * candidate.factor + candidate.own_worth) / candidate.price as f64
+        };
+        let mut open: BinaryHeap<Weighed> = BinaryHeap::new();
+        for (at, candidate) in self.candidates.iter().enumerate() {
+            if candidate.price <= room {
+                open.push(Weighed { worth: worth(candidate, &known), at });
+            }
+        }
+        let mut taken = Vec::new();
+        while let Some(Weighed { worth: before, at }) = open.pop() {
+            let candidate = &self.candidates[at];
+            let allowed = if candidate.group == Group::Read { room.min(for_reads) } else { room };
+            if candidate.price > allowed {
+                continue;
+            }
+            let now = worth(candidate, &known);
+            if now < before && open.peek().is_some_and(|next| next.worth > now) {
+                open.push(Weighed { worth: now, at });
+                continue;
+            }
+            if now < LEAST_WORTH {
+                break;
+            }
+            if text.contains(candidate.core()) {
+                continue;
+            }
+            taken.push(at);
+            room -= candidate.price;
+            if candidate.group == Group::Read {
+                for_reads -= candidate.price;
+            }
+            candidate.facts.iter().for_each(|&place| known[place] = true);
+        }
+        let mut chosen: Vec<&Candidate> = taken.into_iter().map(|at| &self.candidates[at]).collect();
+        chosen.sort_by_key(|candidate| (candidate.group, candidate.place));
+        chosen
+    }
 }
 
 /// A candidate in the order of its worth, of equal ones the newer first.
@@ -159,6 +165,14 @@ impl PartialEq for Weighed {
 impl Eq for Weighed {}
 
 impl Candidate {
+    /// What must not be in the text already.
+    fn core(&self) -> &str {
+        match self.group {
+            Group::Ran => self.text.trim_start_matches("Ran `").trim_end_matches("`."),
+            Group::Said | Group::Read | Group::Gave => &self.text,
+        }
+    }
+
     fn new(group: Group, place: usize, text: String, ranks: &Ranks<'_>) -> Candidate {
         let (price, facts) = (cost(&text), ranks.places_in(&text));
         Candidate { group, place, text, price, facts, factor: 1.0, own_worth: 0.0 }
@@ -203,7 +217,7 @@ fn gave(digest: &Digest, ranks: &Ranks<'_>, messages: &[&Value<'_>], candidates:
         let text = &text[..text.floor_char_boundary(of_one.min(left))];
         left -= text.len();
         let mut lines: Vec<(f64, usize, &str)> = Vec::new();
-        for (number, line) in text.lines().enumerate() {
+        for (number, line) in text.lines().flat_map(pieces).enumerate() {
             let line = line.trim();
             if !QUOTED_LENGTHS.contains(&line.len()) || line.contains('`') {
                 continue;
@@ -224,6 +238,25 @@ fn gave(digest: &Digest, ranks: &Ranks<'_>, messages: &[&Value<'_>], candidates:
             candidates.push(candidate);
         }
     }
+}
+
+/// A line, or the parts of one that is too long to be quoted, divided where a word or a value ends.
+fn pieces(line: &str) -> impl Iterator<Item = &str> {
+    let mut rest = line;
+    std::iter::from_fn(move || {
+        if rest.is_empty() {
+            return None;
+        }
+        let end = if rest.len() <= *QUOTED_LENGTHS.end() {
+            rest.len()
+        } else {
+            let most = rest.floor_char_boundary(*QUOTED_LENGTHS.end());
+            rest[..most].rfind([' ', ',', ';', '>', '}']).map_or(most, |at| at + 1)
+        };
+        let (piece, after) = rest.split_at(end);
+        rest = after;
+        Some(piece)
+    })
 }
 
 /// What the calls of a message put into a file.
@@ -271,16 +304,11 @@ mod tests {
         let messages = Value::parse(json).expect("valid JSON");
         let digest = Digest::of(messages.items());
         let ranks = Ranks::of(&digest, &HashSet::new(), &crate::embedded::Weights::default());
-        let mut sections = [Section::new(HEADING, Mark::Dash, 1)];
+        let sections = [Section::new(HEADING, Mark::Dash, 1)];
         let messages: Vec<&Value<'_>> = messages.items().iter().collect();
-        fill(&mut sections, &digest, &ranks, &messages, 1000);
-        let lines: Vec<&str> = sections[0].lines.iter().map(|line| line.text.as_str()).collect();
-        let expected = [
-            "The loop is in src/main_loop.rs and calls run_all.",
-            "Read src/other.rs",
-            "`src/other.rs` gave `fn two_of_them() {}`",
-            "Ran `rg -n run_all`.",
-        ];
-        assert_eq!(lines, expected);
+        let text = Filler::of(&digest, &ranks, &messages).filled(&sections, 1000);
+        let expected = "## Critical Context\n- The loop is in src/main_loop.rs and calls run_all.\n- Read src/other.rs\n\
+            - `src/other.rs` gave `fn two_of_them() {}`\n- Ran `rg -n run_all`.";
+        assert_eq!(text, expected);
     }
 }

@@ -9,6 +9,9 @@ use super::rank::{Ranked, Ranks};
 /// Facts that are considered, by how much room they would take one by one, compared with the room that there is.
 const CONSIDERED: u64 = 4;
 
+/// Share of the index that addresses may take before everything else had its turn, in percent.
+const ADDRESS_PERCENT: u64 = 10;
+
 /// The index in at most `limit` UTF-16 units, of the facts that are not in `known`, the text that it follows.
 /// Empty if nothing fits.
 pub(super) fn index(ranks: &Ranks<'_>, known: &str, limit: u64) -> String {
@@ -52,7 +55,8 @@ fn candidates<'r, 'd>(ranks: &'r Ranks<'d>, known: &str, limit: u64) -> Vec<&'r 
         held[place] = true;
     }
     let mut room = limit * CONSIDERED;
-    let mut candidates = Vec::new();
+    let mut for_addresses = limit * ADDRESS_PERCENT / 100;
+    let (mut candidates, mut addresses) = (Vec::new(), Vec::new());
     for (ranked, held) in ranks.facts.iter().zip(held) {
         // A part of a longer word in the text before is there already.
         if held || known.contains(ranked.fact) {
@@ -63,8 +67,16 @@ fn candidates<'r, 'd>(ranks: &'r Ranks<'d>, known: &str, limit: u64) -> Vec<&'r 
             break;
         }
         room -= cost;
-        candidates.push(ranked);
+        if ranked.kind != FactKind::Url {
+            candidates.push(ranked);
+        } else if cost <= for_addresses {
+            for_addresses -= cost;
+            candidates.push(ranked);
+        } else {
+            addresses.push(ranked);
+        }
     }
+    candidates.append(&mut addresses);
     candidates
 }
 

@@ -10,12 +10,13 @@ use std::collections::HashSet;
 use session_model::text::{take_units, units};
 use session_model::value::Value;
 
+use context::Filler;
 use digest::{Digest, Voice};
 use facts::each_fact;
 use previous::{INDEX_LABEL, Previous};
 use rank::Ranks;
 pub use rank::{FEATURES, Weights};
-use section::{STANDING, Section, fit, write};
+use section::{STANDING, Section, fit};
 use sentences::sentences;
 
 use crate::transcript::content_text;
@@ -62,8 +63,8 @@ pub struct EmbeddedInput<'a> {
     pub limit_tokens: u64,
 }
 
-/// Share of the limit that the sections fill at least, if there is enough to say, in percent. The index may be as long as they are.
-const SECTIONS_PERCENT: u64 = 50;
+/// Share of the sections' room in which their own lines are chosen by rank; the rest goes to what carries most, in percent.
+const FIXED_PERCENT: u64 = 70;
 
 /// Makes the summary; never longer than its limit.
 pub fn summarize(input: &EmbeddedInput<'_>) -> String {
@@ -83,19 +84,29 @@ pub fn summarize_by(input: &EmbeddedInput<'_>, weights: &Weights) -> String {
     };
     attend(&mut sections, input.instructions);
     let limit = input.limit_tokens * 4;
-    let for_sections = limit * SECTIONS_PERCENT / 100;
     let ranks = Ranks::of(&digest, &facts_of(input.kept), weights);
-    fit(&mut sections, for_sections);
     let messages: Vec<&Value<'_>> = input.messages.iter().collect();
-    context::fill(&mut sections, &digest, &ranks, &messages, for_sections);
-    let text = write(&sections);
-    let text = text.trim_end();
+    let filler = Filler::of(&digest, &ranks, &messages);
+    fit(&mut sections, limit / 2, FIXED_PERCENT);
+    let mut text = filler.filled(&sections, limit / 2);
+    let mut index = index_behind(&ranks, &text, limit);
+    // What the index does not need goes to the sections.
+    let used = units(&text) + units(&index);
+    if used < limit {
+        text = filler.filled(&sections, limit / 2 + (limit - used));
+        index = index_behind(&ranks, &text, limit);
+    }
+    let whole = if index.is_empty() { text } else { place(&text, &index, input.kind) };
+    take_units(&whole, limit).to_owned()
+}
+
+/// The index with its label, in what a text leaves of the limit and never longer than that text.
+fn index_behind(ranks: &Ranks<'_>, text: &str, limit: u64) -> String {
     let label = format!("\n\n{INDEX_LABEL}\n");
     let used = units(text);
     let room = limit.saturating_sub(used).min(used).saturating_sub(units(&label));
-    let index = index::index(&ranks, text, room);
-    let whole = if index.is_empty() { text.to_owned() } else { place(text, &label, &index, input.kind) };
-    take_units(&whole, limit).to_owned()
+    let index = index::index(ranks, text, room);
+    if index.is_empty() { index } else { label + &index }
 }
 
 /// Two or three sentences: what was asked, what was changed, what is open.
@@ -128,9 +139,15 @@ pub fn short_summary(messages: &[&[Value<'_>]], kept: &[Value<'_>], limit_tokens
 }
 
 /// An index of facts as a block of its own, to be put behind a model's summary; empty if nothing fits.
-pub fn facts_index(messages: &[&[Value<'_>]], limit_tokens: u64, summary: &str) -> String {
+/// What the kept messages hold is left out.
+pub fn facts_index(
+    messages: &[&[Value<'_>]],
+    kept: &[Value<'_>],
+    limit_tokens: u64,
+    summary: &str,
+) -> String {
     let digest = Digest::of(messages.iter().copied().flatten());
-    let ranks = Ranks::of(&digest, &HashSet::new(), &Weights::default());
+    let ranks = Ranks::of(&digest, &facts_of(kept), &Weights::default());
     let label = format!("{INDEX_LABEL}\n");
     let room = (limit_tokens * 4).saturating_sub(units(&label));
     let index = index::index(&ranks, summary, room);
@@ -189,15 +206,15 @@ fn facts_of(messages: &[Value<'_>]) -> HashSet<String> {
 }
 
 /// Puts the index where it belongs: at the end of the critical context.
-fn place(text: &str, label: &str, index: &str, kind: Kind) -> String {
+fn place(text: &str, index: &str, kind: Kind) -> String {
     let next = match kind {
         Kind::History => "\n\n## Additional Notes",
         Kind::Branch => "\n\n## Next Steps",
-        Kind::TurnPrefix => return format!("{text}{label}{index}"),
+        Kind::TurnPrefix => return format!("{text}{index}"),
     };
     match text.find(next) {
-        Some(at) => format!("{}{label}{index}{}", &text[..at], &text[at..]),
-        None => format!("{text}{label}{index}"),
+        Some(at) => format!("{}{index}{}", &text[..at], &text[at..]),
+        None => format!("{text}{index}"),
     }
 }
 

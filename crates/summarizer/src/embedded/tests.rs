@@ -81,7 +81,7 @@ fn never_over_the_limit_and_always_the_same() {
                 assert_eq!(summary, summarize(&input));
             }
             assert!(units(&short_summary(&[&messages], &[], limit)) <= limit * 4);
-            assert!(units(&facts_index(&[&messages], limit, "")) <= limit * 4);
+            assert!(units(&facts_index(&[&messages], &[], limit, "")) <= limit * 4);
         }
     }
 }

@@ -122,7 +122,7 @@ impl Work<'_> {
         let mut made = from_summaries(asked, summaries);
         if self.args.facts > 0 {
             let parts = [&*material.history, &*material.turn_prefix];
-            let index = embedded::facts_index(&parts, self.args.facts, &made.summary);
+            let index = embedded::facts_index(&parts, &material.recent, self.args.facts, &made.summary);
             if !index.is_empty() {
                 made.summary = format!("{}\n\n{index}", made.summary.trim_end());
             }
