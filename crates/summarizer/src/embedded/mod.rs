@@ -91,9 +91,11 @@ pub fn summarize_by(input: &EmbeddedInput<'_>, weights: &Weights) -> String {
     let mut text = filler.filled(&sections, limit / 2);
     let mut index = index_behind(&ranks, &text, limit);
     // What the index does not need goes to the sections.
-    let used = units(&text) + units(&index);
-    if used < limit {
-        text = filler.filled(&sections, limit / 2 + (limit - used));
+    let left = limit.saturating_sub(units(&text) + units(&index));
+    if left > 0 {
+        // An index that is as long as the sections grows with them.
+        let is_full = units(&index) + 100 > units(&text);
+        text = filler.filled(&sections, limit / 2 + if is_full { left / 2 } else { left });
         index = index_behind(&ranks, &text, limit);
     }
     let whole = if index.is_empty() { text } else { place(&text, &index, input.kind) };
