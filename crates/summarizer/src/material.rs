@@ -1,5 +1,7 @@
 //! The model messages that summaries are made of: all of them in memory, or one at a time.
 
+use std::cell::OnceCell;
+
 use compaction_core::branch_summary::BranchPreparation;
 use compaction_core::preparation::Preparation;
 use session_model::agent_message::agent_message;
@@ -87,6 +89,20 @@ pub trait Messages {
     /// # Errors
     /// A record that cannot be read again.
     fn each(&self, see: &mut dyn FnMut(&Value<'_>)) -> Result<(), RecordError>;
+
+    /// Shows the message at this place, from 0, to `see`, if there is one.
+    ///
+    /// # Errors
+    /// As [`Messages::each`].
+    fn at(&self, place: usize, see: &mut dyn FnMut(&Value<'_>)) -> Result<(), RecordError> {
+        let mut n = 0;
+        self.each(&mut |message| {
+            if n == place {
+                see(message);
+            }
+            n += 1;
+        })
+    }
 }
 
 impl Messages for &[Value<'_>] {
@@ -94,11 +110,20 @@ impl Messages for &[Value<'_>] {
         self.iter().for_each(see);
         Ok(())
     }
+
+    fn at(&self, place: usize, see: &mut dyn FnMut(&Value<'_>)) -> Result<(), RecordError> {
+        self.get(place).into_iter().for_each(see);
+        Ok(())
+    }
 }
 
 impl Messages for Vec<Value<'_>> {
     fn each(&self, see: &mut dyn FnMut(&Value<'_>)) -> Result<(), RecordError> {
         self.as_slice().each(see)
+    }
+
+    fn at(&self, place: usize, see: &mut dyn FnMut(&Value<'_>)) -> Result<(), RecordError> {
+        self.as_slice().at(place, see)
     }
 }
 
@@ -120,9 +145,21 @@ pub struct Stored<'p, R: ?Sized> {
     pub records: &'p R,
     /// What wraps summaries.
     pub prompts: &'p Prompts,
+    /// Places among the items of those that give a message, once all were gone through.
+    places: OnceCell<Vec<u32>>,
 }
 
-impl<R: Records + ?Sized> Stored<'_, R> {
+impl<'p, R: Records + ?Sized> Stored<'p, R> {
+    /// The messages of these items of a sequence.
+    pub fn new(
+        sequence: &'p Sequence<'p>,
+        items: &'p [Item],
+        records: &'p R,
+        prompts: &'p Prompts,
+    ) -> Stored<'p, R> {
+        Stored { sequence, items, records, prompts, places: OnceCell::new() }
+    }
+
     /// Whether the model gets none of them.
     ///
     /// # Errors
@@ -139,10 +176,27 @@ impl<R: Records + ?Sized> Stored<'_, R> {
 
 impl<R: Records + ?Sized> Messages for Stored<'_, R> {
     fn each(&self, see: &mut dyn FnMut(&Value<'_>)) -> Result<(), RecordError> {
-        for item in self.items {
+        let mut places = Vec::new();
+        for (place, item) in (0u32..).zip(self.items) {
             if let Some(message) = message(self.sequence, item, self.records, self.prompts)? {
+                places.push(place);
                 see(&message);
             }
+        }
+        self.places.get_or_init(|| places);
+        Ok(())
+    }
+
+    fn at(&self, place: usize, see: &mut dyn FnMut(&Value<'_>)) -> Result<(), RecordError> {
+        if self.places.get().is_none() {
+            self.each(&mut |_| {})?;
+        }
+        let place = self.places.get().and_then(|places| places.get(place));
+        let item = place.and_then(|&place| self.items.get(place as usize));
+        if let Some(item) = item
+            && let Some(message) = message(self.sequence, item, self.records, self.prompts)?
+        {
+            see(&message);
         }
         Ok(())
     }

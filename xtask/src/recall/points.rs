@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use anyhow::Result;
+use compaction_core::file_ops::without_file_blocks;
 use compaction_core::preparation::prepare;
 use compaction_core::settings::CompactionSettings;
 use session_model::agent_message::agent_message;
@@ -119,7 +120,9 @@ fn recorded(steps: &[Step]) -> Vec<Point> {
         points.push(Point {
             summarised: start..first_kept,
             kept: first_kept..at,
-            previous: before.and_then(|(compaction, _)| steps[compaction].summary.clone()),
+            previous: before
+                .and_then(|(compaction, _)| steps[compaction].summary.as_deref())
+                .map(without_file_blocks),
             recorded: Some(summary.clone()),
         });
         before = Some((at, first_kept));
@@ -147,7 +150,8 @@ fn assumed(session: &Session, entries: &[u32], steps: &[Step]) -> Vec<Point> {
             continue;
         };
         let previous =
-            preparation.previous.and_then(place).and_then(|previous| steps[previous].summary.clone());
+            preparation.previous.and_then(place).and_then(|previous| steps[previous].summary.as_deref());
+        let previous = previous.map(without_file_blocks);
         points.push(Point { summarised: start..cut, kept: cut..at + 1, previous, recorded: None });
     }
     points

@@ -129,21 +129,27 @@ impl Survival {
         source.push_str(point.previous.as_deref().unwrap_or_default());
         let source_words = words(&source);
         let frame = Regex::new(
-            r"^(?:\s*(?:- \[[x ]\] |- |\d+\. )?)(?:Wrote |Edited |Ran |wrote |edited |ran |Waits for the user's answer: )?",
+            r"^(?:\s*(?:- \[[x ]\] |- |\d+\. )?)(?:Read |Ran |wrote |edited |ran |The user said: |Waits for the user's answer: )?",
         )
         .expect("the expression is valid");
         let times = Regex::new(r"(?:,| \() ?\d+ (?:times|edits)\)?").expect("the expression is valid");
-        let (sections, index) = summary.split_once("Index of facts:").unwrap_or((summary, ""));
+        let sections = summary.split("Index of facts:").next().unwrap_or_default();
         for line in sections.lines() {
             let line = line.trim();
-            if line.is_empty() || line.starts_with('#') || line == "(none)" || line.contains("Summarised ") {
+            if line.is_empty()
+                || line.starts_with('#')
+                || line == "(none)"
+                || line.contains("Summarised ")
+                || line.starts_with("- Read ")
+            {
                 continue;
             }
             let line = frame.replace(line, "");
             let line = times.replace_all(&line, " : ");
             for piece in line.split(['`', '"', '*', '…', ':', '(', ')']) {
                 let piece = words(piece);
-                let is_held = piece.is_empty() || source_words.contains(&piece);
+                let is_held =
+                    piece.is_empty() || piece == "gave" || piece == "has" || source_words.contains(&piece);
                 self.lines.count(is_held);
                 if !is_held {
                     self.invented.push(format!("{}: {piece}", trace.name));
@@ -151,7 +157,8 @@ impl Survival {
             }
         }
         let mut facts = Facts::new();
-        finder.simple(&expanded(&format!("Index of facts:{index}")), &mut facts);
+        let folded = &expanded(summary)[summary.len()..];
+        finder.simple(folded, &mut facts);
         for fact in facts.keys() {
             self.index.count(source.contains(fact.as_str()));
         }
@@ -195,6 +202,23 @@ impl Survival {
                 self.stable.count(is_held);
             }
         }
+    }
+}
+
+impl Survival {
+    /// The counts as JSON, each as what is held and what there is.
+    pub(super) fn to_json(&self) -> serde_json::Value {
+        let pair = |share: Share| serde_json::json!([share.held, share.all]);
+        serde_json::json!({
+            "requests": pair(self.requests),
+            "prohibitions": pair(self.prohibitions),
+            "questions": pair(self.questions),
+            "lines": pair(self.lines),
+            "index": pair(self.index),
+            "stableNeeded": pair(self.stable),
+            "stable": pair(self.stable_all),
+            "invented": self.invented,
+        })
     }
 }
 

@@ -3,7 +3,10 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use super::{CLASSES, Class, Needed};
+use serde_json::{Value, json};
+
+use super::facts::{CLASSES, Class};
+use super::needed::Needed;
 
 /// Scores by method, of one session or of many.
 #[derive(Clone, Debug, Default)]
@@ -73,6 +76,27 @@ impl Scores {
             to.sizes.extend(mean(&from.sizes));
         }
         self
+    }
+}
+
+impl Scores {
+    /// The same as JSON: shares by method and class.
+    pub(super) fn to_json(&self) -> Value {
+        let mut methods = serde_json::Map::new();
+        for (name, method) in &self.methods {
+            let class = |class: &Class| mean(method.classes.get(class).map_or(&[], Vec::as_slice));
+            let classes: serde_json::Map<String, Value> =
+                CLASSES.iter().map(|it| (it.name().to_owned(), json!(class(it)))).collect();
+            let value = json!({
+                "tokens": mean(&method.sizes),
+                "overall": mean(&method.overall),
+                "classes": classes,
+                "allCommands": mean(&method.commands),
+                "allErrorLines": mean(&method.error_lines),
+            });
+            methods.insert(name.clone(), value);
+        }
+        json!({ "points": self.n_points, "methods": methods })
     }
 }
 

@@ -1,162 +1,137 @@
 //! The fact index: as many of the facts that will be needed as fit, paths folded by folder.
 
-use std::collections::{BTreeMap, HashSet};
-
 use session_model::text::units;
 
-use super::digest::{Digest, Weight};
 use super::facts::{FactKind, each_fact};
+use super::fold::{names, write_paths};
+use super::rank::{Ranked, Ranks};
 
-/// Most facts that are considered.
-const MOST: usize = 20_000;
+/// Facts that are considered, by how much room they would take one by one, compared with the room that there is.
+const CONSIDERED: u64 = 4;
 
-/// A fact that the index may hold.
-struct Candidate<'d> {
-    fact: &'d str,
-    kind: FactKind,
-    score: f64,
-}
+/// Share of the index that addresses may take before everything else had its turn, in percent.
+const ADDRESS_PERCENT: u64 = 10;
 
-/// The index in at most `limit` UTF-16 units, of the facts that are neither in `known` (the text that it follows) nor in `kept`.
+/// The index in at most `limit` UTF-16 units, of the facts that are not in `known`, the text that it follows.
 /// Empty if nothing fits.
-pub(super) fn index(digest: &Digest, known: &str, kept: &dyn Fn(&str) -> bool, limit: u64) -> String {
-    let candidates = ranked(digest, known, kept);
+pub(super) fn index(ranks: &Ranks<'_>, known: &str, limit: u64) -> String {
+    let candidates = candidates(ranks, known, limit);
+    let covered = covered(ranks, &candidates);
     // What a fact costs depends on its neighbours, so the number that fits is searched for.
     let (mut fits, mut too_many) = (0, candidates.len() + 1);
     let mut best = String::new();
     while fits + 1 < too_many {
         let n = fits + (too_many - fits) / 2;
-        let text = written(&candidates[..n.min(candidates.len())]);
+        let text = written(&candidates, &covered, n);
         if units(&text) <= limit {
             (fits, best) = (n, text);
         } else {
             too_many = n;
         }
-        if fits >= candidates.len() {
-            break;
-        }
     }
     best
 }
 
-/// How likely a fact is to be needed, for what it costs: what was written often and late goes first.
-pub(super) fn score(digest: &Digest, fact: &str, weight: &Weight) -> f64 {
-    let last = digest.n_messages.max(1) as f64;
-    let recency = f64::from(weight.last) / last;
-    let often = 3.0 * f64::from(weight.written) + f64::from(weight.read);
-    let cost = fact.len() as f64 / 4.0 + 0.5;
-    // An address is long, rare, and cannot be found again.
-    let share = if weight.kind == FactKind::Url { 3.0 } else { 1.0 };
-    share * often * (0.6 + recency) / cost.sqrt()
+/// The index of exactly these facts, however long it gets.
+pub(super) fn index_of(facts: &[&str]) -> String {
+    let mut candidates: Vec<Ranked<'_>> = Vec::new();
+    for fact in facts {
+        let mut kind = FactKind::Identifier;
+        each_fact(fact, |of, found| {
+            if found == *fact {
+                kind = of;
+            }
+        });
+        candidates.push(Ranked { fact, kind, chance: 1.0 });
+    }
+    let candidates: Vec<&Ranked<'_>> = candidates.iter().collect();
+    written(&candidates, &vec![usize::MAX; candidates.len()], candidates.len())
 }
 
-/// The candidates, what is likeliest to be needed first.
-fn ranked<'d>(digest: &'d Digest, known: &str, kept: &dyn Fn(&str) -> bool) -> Vec<Candidate<'d>> {
-    let mut held = HashSet::new();
-    each_fact(known, |_, fact| {
-        held.insert(fact);
-    });
-    let mut candidates: Vec<Candidate<'d>> = digest
-        .facts
-        .iter()
-        .filter(|(fact, _)| !held.contains(fact.as_str()) && !kept(fact))
-        .map(|(fact, weight)| Candidate { fact, kind: weight.kind, score: score(digest, fact, weight) })
-        .collect();
-    candidates
-        .sort_by(|left, right| right.score.total_cmp(&left.score).then_with(|| left.fact.cmp(right.fact)));
-    // More than that cannot fit, however short they are.
-    candidates.truncate(MOST);
-    // A part of a longer word in the text before is there already.
-    candidates.retain(|candidate| !known.contains(candidate.fact));
+/// What is likeliest to be needed first, for what it costs.
+fn candidates<'r, 'd>(ranks: &'r Ranks<'d>, known: &str, limit: u64) -> Vec<&'r Ranked<'d>> {
+    let mut held = vec![false; ranks.facts.len()];
+    for place in ranks.places_in(known) {
+        held[place] = true;
+    }
+    let mut room = limit * CONSIDERED;
+    let mut for_addresses = limit * ADDRESS_PERCENT / 100;
+    let (mut candidates, mut addresses) = (Vec::new(), Vec::new());
+    for (ranked, held) in ranks.facts.iter().zip(held) {
+        // A part of a longer word in the text before is there already.
+        if held || known.contains(ranked.fact) {
+            continue;
+        }
+        let cost = ranked.fact.len() as u64 + 1;
+        if cost > room {
+            break;
+        }
+        room -= cost;
+        if ranked.kind != FactKind::Url {
+            candidates.push(ranked);
+        } else if cost <= for_addresses {
+            for_addresses -= cost;
+            candidates.push(ranked);
+        } else {
+            addresses.push(ranked);
+        }
+    }
+    candidates.append(&mut addresses);
     candidates
 }
 
-fn written(candidates: &[Candidate<'_>]) -> String {
+/// For each candidate the first other one whose path holds it: it need not be written beside that.
+fn covered(ranks: &Ranks<'_>, candidates: &[&Ranked<'_>]) -> Vec<usize> {
+    let mut numbers = vec![usize::MAX; ranks.facts.len()];
+    for (number, candidate) in candidates.iter().enumerate() {
+        if let Some(place) = ranks.place(candidate.fact) {
+            numbers[place] = number;
+        }
+    }
+    let mut covered = vec![usize::MAX; candidates.len()];
+    let mut cover = |part: &str, by: usize| {
+        let number = ranks.place(part).map_or(usize::MAX, |place| numbers[place]);
+        if number != usize::MAX && number != by {
+            covered[number] = covered[number].min(by);
+        }
+    };
+    for (by, candidate) in candidates.iter().enumerate() {
+        if candidate.kind != FactKind::Path {
+            continue;
+        }
+        let path = candidate.fact;
+        each_fact(path, |_, fact| cover(fact, by));
+        let borders: Vec<usize> = path.match_indices('/').map(|(at, _)| at).collect();
+        let starts = std::iter::once(0).chain(borders.iter().map(|at| at + 1));
+        for start in starts {
+            for &end in borders.iter().filter(|&&end| end > start).chain([&path.len()]) {
+                cover(&path[start..end], by);
+            }
+        }
+    }
+    covered
+}
+
+/// The first `n` candidates, those left out that another one of them covers.
+fn written(candidates: &[&Ranked<'_>], covered: &[usize], n: usize) -> String {
+    let of = |kind: FactKind| -> Vec<&str> {
+        let chosen = candidates[..n].iter().zip(covered).filter(|(it, by)| it.kind == kind && **by >= n);
+        let mut facts: Vec<&str> = chosen.map(|(candidate, _)| candidate.fact).collect();
+        facts.sort_unstable();
+        facts
+    };
     let mut text = String::new();
-    let of =
-        |kind: FactKind| candidates.iter().filter(move |candidate| candidate.kind == kind).map(|it| it.fact);
-    let mut paths: Vec<&str> = of(FactKind::Path).collect();
-    paths.sort_unstable();
-    folded(&paths, &mut text);
-    // What a path or a longer name says already need not be said again.
-    let mut names: Vec<&str> = of(FactKind::Identifier).filter(|name| !text.contains(name)).collect();
-    names.sort_unstable();
-    line("Names", &names, &mut text);
-    let mut values: Vec<&str> = of(FactKind::Value).filter(|value| !text.contains(value)).collect();
-    values.sort_unstable();
-    line("Values", &values, &mut text);
-    let mut urls: Vec<&str> = of(FactKind::Url).collect();
-    urls.sort_unstable();
-    for url in urls {
-        text.push_str(&format!("- {url}\n"));
+    write_paths(&of(FactKind::Path), &mut text);
+    for (label, kind) in [("Names", FactKind::Identifier), ("Values", FactKind::Value)] {
+        let facts = of(kind);
+        if !facts.is_empty() {
+            let list = if kind == FactKind::Value { facts.join(" ") } else { names(&facts) };
+            text.push_str(&format!("- {label}: {list}\n"));
+        }
+    }
+    for address in of(FactKind::Url) {
+        text.push_str(&format!("- {address}\n"));
     }
     text.truncate(text.trim_end().len());
     text
-}
-
-fn line(label: &str, facts: &[&str], text: &mut String) {
-    if !facts.is_empty() {
-        text.push_str(&format!("- {label}: {}\n", facts.join(", ")));
-    }
-}
-
-/// A folder of paths.
-#[derive(Default)]
-struct Folder<'p> {
-    folders: BTreeMap<&'p str, Folder<'p>>,
-    files: Vec<&'p str>,
-}
-
-/// Writes sorted paths as a tree: `- folder/: file, file`, folders below with more indentation.
-fn folded(paths: &[&str], text: &mut String) {
-    let mut root = Folder::default();
-    for path in paths {
-        let mut folder = &mut root;
-        let mut rest = *path;
-        while let Some((name, below)) = rest.split_once('/') {
-            folder = folder.folders.entry(name).or_default();
-            rest = below;
-        }
-        folder.files.push(rest);
-    }
-    line("Files", &root.files, text);
-    root.files.clear();
-    root.write("", 0, text);
-}
-
-impl Folder<'_> {
-    fn write(&self, name: &str, depth: usize, text: &mut String) {
-        let below = |text: &mut String, name: &str, depth: usize| {
-            for (folder, inner) in &self.folders {
-                inner.write(&format!("{name}{folder}/"), depth, text);
-            }
-        };
-        // A folder with nothing but one other folder is written together with it.
-        if self.files.is_empty() && (self.folders.len() <= 1 || name.is_empty()) {
-            return below(text, name, depth);
-        }
-        let indent = "  ".repeat(depth);
-        match &self.files[..] {
-            [only] if self.folders.is_empty() => {
-                text.push_str(&format!("{indent}- {name}{only}\n"));
-            }
-            files => {
-                let gap = if files.is_empty() { "" } else { " " };
-                text.push_str(&format!("{indent}- {name}:{gap}{}\n", files.join(", ")));
-                below(text, "", depth + 1);
-            }
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn paths_fold_by_folder() {
-        let mut text = String::new();
-        folded(&["a/b/c.rs", "a/b/d.rs", "a/b/e/f.rs", "x.rs", "y/z/only.rs"], &mut text);
-        assert_eq!(text, "- Files: x.rs\n- a/b/: c.rs, d.rs\n  - e/f.rs\n- y/z/only.rs\n");
-    }
 }

@@ -1,5 +1,7 @@
 //! What an earlier summary says, ours or a model's: its sections line by line, and the facts of its index.
 
+use super::context::READ;
+use super::fold::words;
 use super::sentences::without_marks;
 
 /// Stands before the index in a summary.
@@ -25,6 +27,8 @@ pub(super) struct Previous {
     lines: Vec<(Part, String)>,
     /// Paths and names of its index, written out.
     pub(super) indexed: Vec<String>,
+    /// Files that it says were read.
+    pub(super) reads: Vec<String>,
 }
 
 impl Previous {
@@ -53,6 +57,12 @@ impl Previous {
             if item.is_empty() || item == "(none)" || item == "---" {
                 continue;
             }
+            if let (Some(files), Part::Critical) = (item.strip_prefix(READ), part)
+                && !files.contains(' ')
+            {
+                previous.reads.extend(words(files));
+                continue;
+            }
             // A line without a mark goes on with the one before.
             let goes_on = line.starts_with("  ") && !is_item(text);
             match previous.lines.last_mut() {
@@ -64,6 +74,25 @@ impl Previous {
             }
         }
         previous
+    }
+
+    /// Everything that it says, a text at a time.
+    pub(super) fn facts(&self) -> impl Iterator<Item = &str> {
+        let lines = self.lines.iter().map(|(_, line)| line);
+        lines.chain(&self.indexed).chain(&self.reads).map(String::as_str)
+    }
+
+    /// Takes the lines of a section out for which `take` gives something.
+    pub(super) fn take<T>(&mut self, part: Part, take: impl Fn(&str) -> Option<T>) -> Vec<T> {
+        let mut taken = Vec::new();
+        self.lines.retain(|(of, line)| match take(line).filter(|_| *of == part) {
+            Some(it) => {
+                taken.push(it);
+                false
+            }
+            None => true,
+        });
+        taken
     }
 
     /// The lines of a section, oldest first.
@@ -111,22 +140,14 @@ fn expand(line: &str, folders: &mut Vec<(usize, String)>, out: &mut Vec<String>)
     let depth = line.len() - line.trim_start().len();
     let text = line.trim().trim_start_matches("- ");
     folders.retain(|(of, _)| *of < depth);
-    let base = folders.last().map_or(String::new(), |(_, path)| path.clone());
+    let base = folders.last().map_or("", |(_, path)| path.as_str());
     match text.split_once(':') {
         Some((folder, files)) if folder.ends_with('/') => {
             let path = format!("{base}{folder}");
-            out.extend(
-                files
-                    .split(',')
-                    .map(str::trim)
-                    .filter(|file| !file.is_empty())
-                    .map(|file| format!("{path}{file}")),
-            );
+            out.extend(words(files).map(|file| format!("{path}{file}")));
             folders.push((depth, path));
         }
-        Some(("Files" | "Names" | "Values", facts)) => {
-            out.extend(facts.split(',').map(|fact| fact.trim().to_owned()).filter(|fact| !fact.is_empty()));
-        }
+        Some(("Files" | "Names" | "Values", facts)) => out.extend(words(facts)),
         _ if !text.is_empty() => out.push(format!("{base}{text}")),
         _ => {}
     }
@@ -139,7 +160,7 @@ mod tests {
     #[test]
     fn sections_and_index_are_found_again() {
         let previous = Previous::of(
-            "## Goal\n- Build it\n  and test it\n\n## Progress\n### Done\n- [x] a\n### Blocked\n(none)\n\n## Critical Context\n- here\n\nIndex of facts:\n- src/: a.rs, b.rs\n  - c/d.rs\n- Names: parse_it, runIt\n- https://x.example/y",
+            "## Goal\n- Build it\n  and test it\n\n## Progress\n### Done\n- [x] a\n### Blocked\n(none)\n\n## Critical Context\n- here\n\nIndex of facts:\n- src/: {a,b}.rs\n  - c/d.rs\n- Names: parse_it runIt\n- https://x.example/y",
         );
         let lines = |part| previous.part(part).collect::<Vec<_>>();
         assert_eq!(lines(Part::Goal), ["Build it\nand test it"]);

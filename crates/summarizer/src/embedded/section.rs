@@ -3,7 +3,7 @@
 use session_model::text::{take_units, units};
 
 /// A section under its heading.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Section {
     /// With its signs, e.g. `## Goal`.
     pub(super) heading: &'static str,
@@ -22,6 +22,9 @@ pub(super) struct Line {
     /// Higher goes first.
     pub(super) rank: u32,
 }
+
+/// Rank of what must outlive every compaction.
+pub(super) const STANDING: u32 = 1_000_000;
 
 /// What stands before a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,8 +66,18 @@ impl Section {
         }
     }
 
+    /// Adds a line that is no part of another and has none as its part.
+    pub(super) fn add_unlike(&mut self, text: String, rank: u32) {
+        self.lines.push(Line { text, rank });
+    }
+
     fn wanted(&self) -> u64 {
         self.lines.iter().map(|line| cost(&line.text)).sum()
+    }
+
+    /// Units of the lines that must outlive every compaction.
+    fn standing(&self) -> u64 {
+        self.lines.iter().filter(|line| line.rank >= STANDING / 2).map(|line| cost(&line.text)).sum()
     }
 
     /// Drops the lines of the lowest rank until the others fit. A first line that alone is too long is cut.
@@ -109,7 +122,7 @@ impl Section {
 }
 
 /// Units of a line with its mark and end; lines in a line are indented.
-fn cost(text: &str) -> u64 {
+pub(super) fn cost(text: &str) -> u64 {
     units(text) + 8 + 2 * text.matches('\n').count() as u64
 }
 
@@ -118,25 +131,38 @@ fn frame(sections: &[Section]) -> u64 {
     sections.iter().map(|section| units(section.heading) + 9).sum()
 }
 
-/// Fits the sections into `limit` units: each gets its share, and what one leaves over goes to the others.
-pub(super) fn fit(sections: &mut [Section], limit: u64) {
-    let mut left = limit.saturating_sub(frame(sections));
-    let mut open: Vec<usize> = (0..sections.len()).collect();
+/// Fits the sections into `limit` units. What must outlive every compaction goes first. Of what is left a part is shared: each
+/// section gets its share, and what one leaves over goes to the others.
+pub(super) fn fit(sections: &mut [Section], limit: u64, shared_percent: u64) {
+    let mut room = limit.saturating_sub(frame(sections));
     let mut shares = vec![0; sections.len()];
+    let standing: Vec<u64> = sections.iter().map(Section::standing).collect();
+    let mut smallest_first: Vec<usize> = (0..sections.len()).collect();
+    smallest_first.sort_by_key(|&at| standing[at]);
+    for at in smallest_first {
+        if standing[at] <= room {
+            shares[at] = standing[at];
+            room -= standing[at];
+        }
+    }
+    let mut left = room.saturating_sub(limit * (100 - shared_percent) / 100);
+    let wanted: Vec<u64> =
+        sections.iter().zip(&shares).map(|(section, share)| section.wanted() - share).collect();
+    let mut open: Vec<usize> = (0..sections.len()).collect();
     while !open.is_empty() {
         let weights: u64 = open.iter().map(|&at| sections[at].weight).sum::<u64>().max(1);
         let room = left;
         let (small, large): (Vec<usize>, Vec<usize>) =
-            open.iter().partition(|&&at| sections[at].wanted() <= room * sections[at].weight / weights);
+            open.iter().partition(|&&at| wanted[at] <= room * sections[at].weight / weights);
         if small.is_empty() {
             for at in large {
-                shares[at] = room * sections[at].weight / weights;
+                shares[at] += room * sections[at].weight / weights;
             }
             break;
         }
         for at in small {
-            shares[at] = sections[at].wanted();
-            left -= shares[at];
+            shares[at] += wanted[at];
+            left -= wanted[at];
         }
         open = large;
     }

@@ -166,13 +166,12 @@ pub(super) fn is_wish(sentence: &str) -> bool {
     )
 }
 
-/// Says what was chosen and why: the part before and the part from the word that gives the reason on.
+/// Says what was chosen and why: the part before and the part from the word that gives the reason on. A sentence that only says
+/// what was not chosen is whole.
 pub(super) fn decision(sentence: &str) -> Option<(&str, &str)> {
-    const REASONS: [&str; 12] = [
+    const REASONS: [&str; 10] = [
         " because ",
         " so that ",
-        " instead of ",
-        " rather than ",
         " since ",
         " in order to ",
         " to avoid ",
@@ -206,12 +205,20 @@ pub(super) fn decision(sentence: &str) -> Option<(&str, &str)> {
         "rather",
         "instead",
     ];
+    const REFUSALS: [&str; 2] = [" instead of ", " rather than "];
+    if sentence.ends_with(['?', '？', '؟', ':']) {
+        return None;
+    }
     let low = sentence.to_ascii_lowercase();
-    let at = REASONS.iter().filter_map(|word| low.find(word)).min()?;
-    let (what, why) = (sentence[..at].trim(), sentence[at..].trim_start_matches([',', ' ']).trim());
-    let is_ascii = sentence.is_ascii();
-    (what.chars().count() >= 8 && why.chars().count() >= 8 && (!is_ascii || has_any(sentence, &CHOICES)))
-        .then_some((what, why))
+    let is_choice = || !sentence.is_ascii() || has_any(sentence, &CHOICES);
+    let reason = REASONS.iter().filter_map(|word| low.find(word)).min();
+    let (what, why) = match reason {
+        Some(at) => (sentence[..at].trim(), sentence[at..].trim_start_matches([',', ' ']).trim()),
+        None if REFUSALS.iter().any(|word| low.contains(word)) => (sentence, ""),
+        None => return None,
+    };
+    let is_long = |part: &str| part.chars().count() >= 8;
+    (is_long(what) && (why.is_empty() || is_long(why)) && is_choice()).then_some((what, why))
 }
 
 /// Announces what comes.

@@ -88,7 +88,8 @@ fn never_over_the_limit_and_always_the_same() {
                 assert_eq!(summary, summarize(&input));
             }
             assert!(units(&short_summary(&messages, &NO_MESSAGES, limit).expect("in memory")) <= limit * 4);
-            assert!(units(&facts_index(&messages, limit, "").expect("in memory")) <= limit * 4);
+            let index = facts_index(&messages, &NO_MESSAGES, limit, "").expect("in memory");
+            assert!(units(&index) <= limit * 4);
         }
     }
 }
@@ -106,15 +107,35 @@ fn nothing_is_invented() {
             sections.lines().filter(|line| !line.starts_with('#') && !line.starts_with("- Summarised "))
         {
             let line = line.trim_start_matches(|it: char| it.is_ascii_digit() || "-.[x] ".contains(it));
-            let own = ["wrote ", "edited ", "ran ", "Ran ", "Waits for the user's answer:", "(none)"];
+            // Folded paths are looked for below.
+            if line.starts_with("Read ") {
+                continue;
+            }
+            let own = [
+                "wrote ",
+                "edited ",
+                "ran ",
+                "Ran ",
+                "The user said:",
+                "Last answer:",
+                "Waits for the user's answer:",
+                "(none)",
+            ];
             let line = own.iter().find_map(|own| line.strip_prefix(own)).unwrap_or(line);
             let line = (2..9).fold(line.to_owned(), |line, n| line.replace(&format!(", {n} times"), ":"));
-            for piece in line.split(['`', '*', ':', '"', '…']) {
+            for piece in
+                line.split(['`', '*', ':', '"', '…']).filter(|piece| !matches!(piece.trim(), "gave" | "has"))
+            {
                 assert!(source.contains(&words(piece)), "{piece} is not in the messages");
             }
         }
-        let indexed = expanded(&format!("Index of facts:{index}"));
-        for fact in indexed.lines().skip(index.lines().count()) {
+        let read: String = sections
+            .lines()
+            .filter(|line| line.starts_with("- Read "))
+            .map(|line| format!("{line}\n"))
+            .collect();
+        let folded = format!("## Critical Context\n{read}\nIndex of facts:{index}");
+        for fact in expanded(&folded).lines().skip(folded.lines().count()) {
             assert!(source.contains(&words(fact)), "{fact} is not in the messages");
         }
     }

@@ -125,7 +125,8 @@ impl Work<'_> {
         let mut made = from_summaries(asked, summaries);
         if self.args.facts > 0 {
             let all: [&dyn Messages; 2] = [&material.history, &material.turn_prefix];
-            let index = embedded::facts_index(&all, self.args.facts, &made.summary).map_err(at(file))?;
+            let index = embedded::facts_index(&all, &material.recent, self.args.facts, &made.summary)
+                .map_err(at(file))?;
             if !index.is_empty() {
                 made.summary = format!("{}\n\n{index}", made.summary.trim_end());
             }
@@ -135,8 +136,7 @@ impl Work<'_> {
 
     fn embedded<R: Records + ?Sized>(&self, records: &R, wanted: &Wanted<'_>) -> Result<Made, RecordError> {
         let preparation = wanted.preparation;
-        let stored =
-            |items| Stored { sequence: &preparation.sequence, items, records, prompts: self.prompts };
+        let stored = |items| Stored::new(&preparation.sequence, items, records, self.prompts);
         let before = stored(&preparation.history);
         let turn_prefix = stored(&preparation.turn_prefix);
         let kept = stored(&preparation.recent);

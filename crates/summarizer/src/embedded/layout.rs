@@ -1,0 +1,250 @@
+//! Which lines stand in which section of a summary.
+
+use session_model::text::take_units;
+
+use super::calls::Command;
+use super::context;
+use super::digest::Digest;
+use super::previous::{Part, Previous};
+use super::section::{Line, Mark, STANDING, Section};
+use super::sentences::{is_rule, sentences};
+
+/// Most lines of one kind that are weighed, the newest: more would not fit and each is compared with all.
+const MOST_LINES: usize = 300;
+
+pub(super) fn history(digest: &Digest, previous: &Previous) -> Vec<Section> {
+    let mut goal = goal("## Goal", digest, 22);
+    let earlier = std::mem::take(&mut goal.lines);
+    add_previous(&mut goal, previous, Part::Goal, 0);
+    earlier.into_iter().for_each(|line| goal.add(line.text, line.rank));
+    let mut constraints = Section::new("## Constraints & Preferences", Mark::Dash, 16);
+    add_previous(&mut constraints, previous, Part::Constraints, 0);
+    add_rules(&mut constraints, digest);
+    let mut done = done("### Done", digest, 20);
+    let made = std::mem::take(&mut done.lines);
+    add_previous(&mut done, previous, Part::Done, 0);
+    made.into_iter().for_each(|line| done.add(line.text, line.rank));
+    let mut blocked = Section::new("### Blocked", Mark::Dash, 8);
+    for line in previous.part(Part::Blocked) {
+        let resolved =
+            |command: &Command| !command.failed && !command.line.is_empty() && line.contains(&command.line);
+        if !digest.calls.commands.iter().any(resolved) {
+            blocked.add(line, 1);
+        }
+    }
+    add_blocked(&mut blocked, digest);
+    let mut critical = Section::new(context::HEADING, Mark::Dash, 10);
+    add_previous(&mut critical, previous, Part::Critical, 0);
+    // A question waits until the user goes on.
+    if digest.question.is_some() || !digest.requests.is_empty() {
+        critical.lines.retain(|line| !line.text.starts_with(QUESTION));
+    }
+    if let Some(question) = &digest.question {
+        critical.add(format!("{QUESTION} {question}"), STANDING);
+    }
+    let mut decisions = Section::new("## Key Decisions", Mark::Dash, 10);
+    add_previous(&mut decisions, previous, Part::Decisions, 0);
+    add_decisions(&mut decisions, digest);
+    let mut notes = Section::new("## Additional Notes", Mark::Dash, 4);
+    add_previous(&mut notes, previous, Part::Notes, 0);
+    notes.lines.retain(|line| !line.text.starts_with(COUNTED));
+    notes.add(counted(digest), STANDING);
+    vec![
+        goal,
+        constraints,
+        Section::new("## Progress", Mark::Nothing, 0),
+        done,
+        in_progress(digest, previous, 6),
+        blocked,
+        decisions,
+        next_steps(digest, previous, 8),
+        critical,
+        notes,
+    ]
+}
+
+pub(super) fn branch(digest: &Digest) -> Vec<Section> {
+    let previous = Previous::default();
+    let mut constraints = Section::new("## Constraints & Preferences", Mark::Dash, 16);
+    add_rules(&mut constraints, digest);
+    let mut blocked = Section::new("### Blocked", Mark::Dash, 10);
+    add_blocked(&mut blocked, digest);
+    let mut decisions = Section::new("## Key Decisions", Mark::Dash, 12);
+    add_decisions(&mut decisions, digest);
+    vec![
+        goal("## Goal", digest, 22),
+        constraints,
+        Section::new("## Progress", Mark::Nothing, 0),
+        done("### Done", digest, 24),
+        in_progress(digest, &previous, 8),
+        blocked,
+        decisions,
+        Section::new(context::HEADING, Mark::Dash, 0),
+        next_steps(digest, &previous, 8),
+    ]
+}
+
+pub(super) fn turn_prefix(digest: &Digest) -> Vec<Section> {
+    let mut so_far = done("## So Far", digest, 40);
+    so_far.mark = Mark::Dash;
+    add_blocked(&mut so_far, digest);
+    for (n, words) in digest.last_words.iter().enumerate() {
+        so_far.add(words.clone(), n as u32);
+    }
+    let mut later = Section::new("## Needed Later", Mark::Dash, 25);
+    add_rules(&mut later, digest);
+    for (what, why) in digest.decisions.iter().rev().take(6).rev() {
+        later.add(format!("{what} {why}"), 1);
+    }
+    for step in &digest.steps {
+        later.add(step.clone(), 2);
+    }
+    if let Some(question) = &digest.question {
+        later.add(format!("{QUESTION} {question}"), STANDING);
+    }
+    vec![goal("## Request", digest, 35), so_far, later]
+}
+
+/// Stands before the question that waits.
+const QUESTION: &str = "Waits for the user's answer:";
+/// Begins the line of counts.
+const COUNTED: &str = "Summarised ";
+
+/// The user's requests: the newest whole, earlier ones by their first sentence.
+fn goal(heading: &'static str, digest: &Digest, weight: u64) -> Section {
+    let mut goal = Section::new(heading, Mark::Dash, weight);
+    let n = digest.requests.len();
+    for (at, request) in digest.requests.iter().enumerate() {
+        if at + 1 == n {
+            // The newest is never taken for a repetition of an earlier one.
+            goal.lines.retain(|line| !request.contains(&line.text));
+            goal.lines.push(Line { text: request.clone(), rank: STANDING });
+        } else {
+            let first =
+                sentences(request).first().copied().unwrap_or_else(|| request.lines().next().unwrap_or(""));
+            let rank = if at == 0 { STANDING / 4 } else { at as u32 };
+            goal.add(take_units(first, 240), rank);
+        }
+    }
+    goal
+}
+
+fn add_previous(section: &mut Section, previous: &Previous, part: Part, rank: u32) {
+    for (n, line) in previous.part(part).enumerate() {
+        let standing = if is_rule(line) && part == Part::Constraints { STANDING / 2 } else { 0 };
+        section.add(line, rank + n as u32 + standing);
+    }
+}
+
+fn add_rules(section: &mut Section, digest: &Digest) {
+    for (n, rule) in digest.rules.iter().enumerate() {
+        section.add(format!("\"{rule}\""), STANDING / 2 + n as u32);
+    }
+    for (n, wish) in digest.wishes.iter().enumerate() {
+        section.add(format!("\"{wish}\""), 1000 + n as u32);
+    }
+}
+
+/// Files changed, commands that succeeded, todo items that are done.
+fn done(heading: &'static str, digest: &Digest, weight: u64) -> Section {
+    let mut done = Section::new(heading, Mark::Done, weight);
+    let older = digest.calls.changes.len().saturating_sub(MOST_LINES);
+    for (n, change) in digest.calls.changes.iter().enumerate().skip(older) {
+        done.add(change.line(), 1000 + n as u32);
+    }
+    let telling = |command: &&Command| !command.failed && is_telling(&command.line);
+    for (n, command) in digest
+        .calls
+        .commands
+        .iter()
+        .rev()
+        .filter(telling)
+        .take(MOST_LINES)
+        .collect::<Vec<_>>()
+        .into_iter()
+        .rev()
+        .enumerate()
+    {
+        let said = command.said.as_deref().map_or(String::new(), |said| format!(": {said}"));
+        done.add(format!("ran `{}`{said}", command.line), 2000 + n as u32);
+    }
+    for (text, _) in digest.todos.iter().filter(|(_, is_done)| *is_done) {
+        done.add(text.clone(), 500);
+    }
+    done
+}
+
+/// Commands whose success says something: tests, builds, commits, installations.
+fn is_telling(line: &str) -> bool {
+    const WORDS: [&str; 20] = [
+        "test", "build", "check", "commit", "push", "lint", "install", "make", "clippy", "fmt", "tsc",
+        "migrate", "deploy", "publish", "merge", "rebase", "bench", "compile", "docker", "pytest",
+    ];
+    // A path that holds such a word says nothing, and neither does an expression that is searched for.
+    let plain = line.split([' ', ';', '&', '|']).filter(|part| {
+        part.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b':' | b'_'))
+            && !part.starts_with('-')
+    });
+    let searches = ["grep", "rg", "sed", "find", "cat", "ls", "head", "tail", "awk"];
+    let first = line.split([' ', ';']).next().unwrap_or_default();
+    !searches.contains(&first) && plain.into_iter().any(|part| WORDS.iter().any(|word| part.contains(word)))
+}
+
+fn in_progress(digest: &Digest, previous: &Previous, weight: u64) -> Section {
+    let mut section = Section::new("### In Progress", Mark::Open, weight);
+    for (text, _) in digest.todos.iter().filter(|(_, is_done)| !is_done) {
+        section.add(text.clone(), 1000);
+    }
+    let last_words = digest.last_words.iter().filter(|words| digest.question.as_ref() != Some(*words));
+    let last_words: Vec<&String> = last_words.collect();
+    for (n, words) in last_words.iter().rev().take(4).rev().enumerate() {
+        section.add(words.as_str(), n as u32);
+    }
+    if digest.last_words.is_empty() && digest.todos.is_empty() {
+        add_previous(&mut section, previous, Part::InProgress, 0);
+    }
+    section
+}
+
+/// Commands and calls that failed and never succeeded after.
+fn add_blocked(section: &mut Section, digest: &Digest) {
+    for (n, failure) in digest.calls.failures().into_iter().enumerate() {
+        section.add(format!("{} `{}`: {}", failure.tool, failure.about, failure.said), 10 + n as u32);
+    }
+    for (n, command) in digest.calls.commands.iter().filter(|command| command.failed).enumerate() {
+        let said = command.said.as_deref().unwrap_or("failed");
+        section.add(format!("`{}`: {said}", command.line), 1000 + n as u32);
+    }
+}
+
+fn add_decisions(section: &mut Section, digest: &Digest) {
+    let older = digest.decisions.len().saturating_sub(MOST_LINES);
+    for (n, (what, why)) in digest.decisions.iter().enumerate().skip(older) {
+        let why = if why.is_empty() { String::new() } else { format!(": {why}") };
+        section.add(format!("**{what}**{why}"), 1000 + n as u32);
+    }
+}
+
+fn next_steps(digest: &Digest, previous: &Previous, weight: u64) -> Section {
+    let mut section = Section::new("## Next Steps", Mark::Number, weight);
+    for (n, step) in digest.steps.iter().enumerate() {
+        section.add(step.clone(), 1000 - n.min(900) as u32);
+    }
+    for (text, _) in digest.todos.iter().filter(|(_, is_done)| !is_done) {
+        section.add(text.clone(), 50);
+    }
+    if section.lines.is_empty() {
+        add_previous(&mut section, previous, Part::NextSteps, 0);
+    }
+    section
+}
+
+fn counted(digest: &Digest) -> String {
+    let mut tools = digest.tools.clone();
+    tools.sort_by(|left, right| right.1.cmp(&left.1).then_with(|| left.0.cmp(&right.0)));
+    let calls: Vec<String> = tools.iter().take(8).map(|(tool, n)| format!("{tool} {n}")).collect();
+    match calls.is_empty() {
+        true => format!("{COUNTED}{} messages.", digest.n_messages),
+        false => format!("{COUNTED}{} messages; calls: {}.", digest.n_messages, calls.join(", ")),
+    }
+}
