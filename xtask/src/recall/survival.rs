@@ -129,7 +129,7 @@ impl Survival {
         source.push_str(point.previous.as_deref().unwrap_or_default());
         let source_words = words(&source);
         let frame = Regex::new(
-            r"^(?:\s*(?:- \[[x ]\] |- |\d+\. )?)(?:Read |Ran |wrote |edited |ran |The user said: |Waits for the user's answer: )?",
+            r"^(?:\s*(?:- \[[x ]\] |- |\d+\. )?)(?:Read |Also ran, newest last: |Last answer: |wrote |edited |ran |The user said: |Waits for the user's answer: )?",
         )
         .expect("the expression is valid");
         let times = Regex::new(r"(?:,| \() ?\d+ (?:times|edits)\)?").expect("the expression is valid");

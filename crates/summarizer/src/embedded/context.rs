@@ -11,8 +11,10 @@ use session_model::value::Value;
 use super::calls::Command;
 use super::digest::Digest;
 use super::fold::token;
+use super::layout::is_telling;
 use super::rank::Ranks;
 use super::section::{Section, cost, write};
+use super::sentences::is_whole;
 use crate::material::Messages;
 use crate::transcript::content_text;
 
@@ -29,10 +31,14 @@ const QUOTED_PARTS: usize = 8;
 const QUOTED_LENGTHS: std::ops::RangeInclusive<usize> = 16..=200;
 /// What a line of an output is worth beside a sentence with the same facts: it says less.
 const QUOTED_FACTOR: f64 = 0.5;
+/// What a piece of a list is worth beside a whole sentence.
+const SCRAP_FACTOR: f64 = 0.3;
 /// What a whole command is worth beyond its facts, if it is the newest; the tenth before it has half of that.
 const COMMAND_WORTH: f64 = 1.0;
 /// Share of the room that files read may take, in percent.
 const READS_PERCENT: u64 = 20;
+/// Share of it that commands may take, in percent.
+const COMMANDS_PERCENT: u64 = 40;
 /// Least chance for a unit of text: below that a line says nothing.
 const LEAST_WORTH: f64 = 0.0002;
 
@@ -89,8 +95,14 @@ impl<'r> Filler<'r> {
         let mut sections = sections.to_vec();
         let headings = [HEADING, "## Needed Later"];
         if let Some(section) = sections.iter_mut().find(|section| headings.contains(&section.heading)) {
-            for candidate in self.chosen(&text, room) {
+            let (ran, other): (Vec<&Candidate>, Vec<&Candidate>) =
+                self.chosen(&text, room).into_iter().partition(|candidate| candidate.group == Group::Ran);
+            for candidate in other {
                 section.add_unlike(candidate.text.clone(), 1);
+            }
+            if !ran.is_empty() {
+                let commands: Vec<&str> = ran.iter().map(|candidate| candidate.text.as_str()).collect();
+                section.add_unlike(format!("{RAN}{}", commands.join(", ")), 1);
             }
         }
         let mut text = write(&sections);
@@ -105,6 +117,8 @@ impl<'r> Filler<'r> {
             known[place] = true;
         }
         let mut for_reads = room * READS_PERCENT / 100;
+        let mut for_commands = room * COMMANDS_PERCENT / 100;
+        room = room.saturating_sub(units(RAN) + 3);
         let worth = |candidate: &Candidate, known: &[bool]| {
             let new = candidate.facts.iter().filter(|place| !known[**place]);
             let sum: f64 = new.map(|&place| self.ranks.facts[place].chance).sum();
@@ -119,7 +133,11 @@ impl<'r> Filler<'r> {
         let mut taken = Vec::new();
         while let Some(Weighed { worth: before, at }) = open.pop() {
             let candidate = &self.candidates[at];
-            let allowed = if candidate.group == Group::Read { room.min(for_reads) } else { room };
+            let allowed = match candidate.group {
+                Group::Read => room.min(for_reads),
+                Group::Ran => room.min(for_commands),
+                Group::Said | Group::Gave => room,
+            };
             if candidate.price > allowed {
                 continue;
             }
@@ -136,8 +154,10 @@ impl<'r> Filler<'r> {
             }
             taken.push(at);
             room -= candidate.price;
-            if candidate.group == Group::Read {
-                for_reads -= candidate.price;
+            match candidate.group {
+                Group::Read => for_reads -= candidate.price,
+                Group::Ran => for_commands -= candidate.price,
+                Group::Said | Group::Gave => {}
             }
             candidate.facts.iter().for_each(|&place| known[place] = true);
         }
@@ -177,7 +197,7 @@ impl Candidate {
     /// What must not be in the text already.
     fn core(&self) -> &str {
         match self.group {
-            Group::Ran => self.text.trim_start_matches("Ran `").trim_end_matches("`."),
+            Group::Ran => self.text.trim_matches('`'),
             Group::Said | Group::Read | Group::Gave => &self.text,
         }
     }
@@ -192,7 +212,9 @@ impl Candidate {
 fn said(digest: &Digest, ranks: &Ranks<'_>, candidates: &mut Vec<Candidate>) {
     let older = digest.telling.len().saturating_sub(MOST_LINES);
     for (place, sentence) in digest.telling.iter().enumerate().skip(older) {
-        candidates.push(Candidate::new(Group::Said, place, sentence.clone(), ranks));
+        let mut candidate = Candidate::new(Group::Said, place, sentence.clone(), ranks);
+        candidate.factor = if is_whole(sentence) { 1.0 } else { SCRAP_FACTOR };
+        candidates.push(candidate);
     }
 }
 
@@ -213,6 +235,8 @@ fn read(digest: &Digest, ranks: &Ranks<'_>, candidates: &mut Vec<Candidate>) {
     }
 }
 
+/// Begins the line of commands.
+pub(super) const RAN: &str = "Also ran, newest last: ";
 /// Begins a line about files that were read.
 pub(super) const READ: &str = "Read ";
 
@@ -301,8 +325,10 @@ fn ran(digest: &Digest, ranks: &Ranks<'_>, candidates: &mut Vec<Candidate>) {
     let commands: Vec<&Command> = digest.calls.commands.iter().filter(worked).collect();
     let n = commands.len();
     for (place, command) in commands.iter().enumerate().skip(n.saturating_sub(MOST_LINES)) {
-        let mut candidate = Candidate::new(Group::Ran, place, format!("Ran `{}`.", command.line), ranks);
-        candidate.own_worth = COMMAND_WORTH / (1.0 + (n - place - 1) as f64 / 10.0);
+        let mut candidate = Candidate::new(Group::Ran, place, format!("`{}`", command.line), ranks);
+        candidate.price = units(&candidate.text) + 2;
+        let worth = if is_telling(&command.line) { COMMAND_WORTH } else { COMMAND_WORTH / 3.0 };
+        candidate.own_worth = worth / (1.0 + (n - place - 1) as f64 / 10.0);
         candidates.push(candidate);
     }
 }
@@ -329,7 +355,7 @@ mod tests {
         let filler = Filler::of(&digest, &ranks, &messages).expect("in memory");
         let text = filler.filled(&sections, 1000);
         let expected = "## Critical Context\n- The loop is in src/main_loop.rs and calls run_all.\n- Read src/other.rs\n\
-            - `src/other.rs` gave `fn two_of_them() {}`\n- Ran `rg -n run_all`.";
+            - `src/other.rs` gave `fn two_of_them() {}`\n- Also ran, newest last: `rg -n run_all`";
         assert_eq!(text, expected);
     }
 }

@@ -8,7 +8,7 @@ use session_model::value::Value;
 
 use super::calls::{Calls, OpenCall, short, todos};
 use super::facts::{FactKind, each_fact};
-use super::sentences::{decision, is_rule, is_step, is_wish, last_question, sentences};
+use super::sentences::{decision, is_rule, is_step, is_whole, is_wish, last_question, purpose, sentences};
 use crate::material::Messages;
 use crate::transcript::content_text;
 
@@ -195,7 +195,7 @@ impl Digest {
         self.requests.push(text.trim().to_owned());
         let (start, end) = both_ends(text);
         for sentence in sentences(start).into_iter().chain(sentences(end)) {
-            if !self.passes_facts_over && holds_facts(sentence) {
+            if !self.passes_facts_over && is_whole(sentence) && holds_facts(sentence) {
                 self.telling.push(format!("{ASKED} \"{sentence}\""));
             }
             let list = if is_rule(sentence) {
@@ -226,7 +226,7 @@ impl Digest {
             if sentence.starts_with('|') {
                 continue;
             }
-            if !self.passes_facts_over && holds_facts(sentence) {
+            if !self.passes_facts_over && !sentence.ends_with(':') && holds_facts(sentence) {
                 self.telling.push((*sentence).to_owned());
             }
             if let Some((what, why)) = decision(sentence) {
@@ -254,7 +254,8 @@ impl Digest {
             if let (Some(path), true) =
                 (&path, matches!(&*tool, "write" | "edit" | "multi_edit" | "apply_patch"))
             {
-                self.calls.change(path, tool == "write", said.last().copied(), number);
+                let why = said.last().and_then(|sentence| purpose(sentence));
+                self.calls.change(path, tool == "write", why, number);
             }
             if let (Some(arguments), true) = (arguments, tool.contains("todo")) {
                 let todos = todos(arguments);

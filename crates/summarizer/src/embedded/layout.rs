@@ -7,10 +7,12 @@ use super::context;
 use super::digest::Digest;
 use super::previous::{Part, Previous};
 use super::section::{Line, Mark, STANDING, Section};
-use super::sentences::{is_rule, sentences};
+use super::sentences::{is_rule, is_whole, sentences};
 
 /// Most lines of one kind that are weighed, the newest: more would not fit and each is compared with all.
 const MOST_LINES: usize = 300;
+/// Most sentences of the last answer that are shown.
+const MOST_LAST_WORDS: usize = 4;
 
 pub(super) fn history(digest: &Digest, previous: &Previous) -> Vec<Section> {
     let mut goal = goal("## Goal", digest, 22);
@@ -42,6 +44,7 @@ pub(super) fn history(digest: &Digest, previous: &Previous) -> Vec<Section> {
     if let Some(question) = &digest.question {
         critical.add(format!("{QUESTION} {question}"), STANDING);
     }
+    add_report(&mut critical, digest);
     let mut decisions = Section::new("## Key Decisions", Mark::Dash, 10);
     add_previous(&mut decisions, previous, Part::Decisions, 0);
     add_decisions(&mut decisions, digest);
@@ -71,6 +74,8 @@ pub(super) fn branch(digest: &Digest) -> Vec<Section> {
     add_blocked(&mut blocked, digest);
     let mut decisions = Section::new("## Key Decisions", Mark::Dash, 12);
     add_decisions(&mut decisions, digest);
+    let mut critical = Section::new(context::HEADING, Mark::Dash, 6);
+    add_report(&mut critical, digest);
     vec![
         goal("## Goal", digest, 22),
         constraints,
@@ -79,7 +84,7 @@ pub(super) fn branch(digest: &Digest) -> Vec<Section> {
         in_progress(digest, &previous, 8),
         blocked,
         decisions,
-        Section::new(context::HEADING, Mark::Dash, 0),
+        critical,
         next_steps(digest, &previous, 8),
     ]
 }
@@ -88,8 +93,8 @@ pub(super) fn turn_prefix(digest: &Digest) -> Vec<Section> {
     let mut so_far = done("## So Far", digest, 40);
     so_far.mark = Mark::Dash;
     add_blocked(&mut so_far, digest);
-    for (n, words) in digest.last_words.iter().enumerate() {
-        so_far.add(words.clone(), n as u32);
+    for (n, words) in last_words(digest).enumerate() {
+        so_far.add(words, n as u32);
     }
     let mut later = Section::new("## Needed Later", Mark::Dash, 25);
     add_rules(&mut later, digest);
@@ -110,6 +115,21 @@ const QUESTION: &str = "Waits for the user's answer:";
 /// Begins the line of counts.
 const COUNTED: &str = "Summarised ";
 
+/// Stands before what the last answer reports, once work has ended.
+const REPORTED: &str = "Last answer:";
+
+/// What the last answer reports, if no work is under way.
+fn add_report(section: &mut Section, digest: &Digest) {
+    if !digest.last_words.is_empty() {
+        section.lines.retain(|line| !line.text.starts_with(REPORTED));
+    }
+    if !digest.is_under_way {
+        for (n, words) in last_words(digest).enumerate() {
+            section.add(format!("{REPORTED} {words}"), 1000 + n as u32);
+        }
+    }
+}
+
 /// The user's requests: the newest whole, earlier ones by their first sentence.
 fn goal(heading: &'static str, digest: &Digest, weight: u64) -> Section {
     let mut goal = Section::new(heading, Mark::Dash, weight);
@@ -123,7 +143,10 @@ fn goal(heading: &'static str, digest: &Digest, weight: u64) -> Section {
             let first =
                 sentences(request).first().copied().unwrap_or_else(|| request.lines().next().unwrap_or(""));
             let rank = if at == 0 { STANDING / 4 } else { at as u32 };
-            goal.add(take_units(first, 240), rank);
+            // A command of the agent's program is no request.
+            if !(first.starts_with('/') && !first.contains(' ')) {
+                goal.add(take_units(first, 240), rank);
+            }
         }
     }
     goal
@@ -174,20 +197,32 @@ fn done(heading: &'static str, digest: &Digest, weight: u64) -> Section {
     done
 }
 
-/// Commands whose success says something: tests, builds, commits, installations.
-fn is_telling(line: &str) -> bool {
-    const WORDS: [&str; 20] = [
-        "test", "build", "check", "commit", "push", "lint", "install", "make", "clippy", "fmt", "tsc",
-        "migrate", "deploy", "publish", "merge", "rebase", "bench", "compile", "docker", "pytest",
+/// Commands whose success says something: tests, builds, commits, installations. Searches are none, whatever they look for.
+pub(super) fn is_telling(line: &str) -> bool {
+    const ALWAYS: [&str; 14] = [
+        "make", "pytest", "tsc", "jest", "vitest", "eslint", "biome", "prettier", "ruff", "mypy", "gradle",
+        "mvn", "ctest", "docker",
     ];
-    // A path that holds such a word says nothing, and neither does an expression that is searched for.
-    let plain = line.split([' ', ';', '&', '|']).filter(|part| {
-        part.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b':' | b'_'))
-            && !part.starts_with('-')
-    });
-    let searches = ["grep", "rg", "sed", "find", "cat", "ls", "head", "tail", "awk"];
-    let first = line.split([' ', ';']).next().unwrap_or_default();
-    !searches.contains(&first) && plain.into_iter().any(|part| WORDS.iter().any(|word| part.contains(word)))
+    const TELLING: [&str; 18] = [
+        "test", "build", "check", "commit", "push", "lint", "install", "clippy", "fmt", "migrate", "deploy",
+        "publish", "merge", "rebase", "bench", "compile", "tag", "release",
+    ];
+    const SEARCHES: [&str; 12] =
+        ["grep", "rg", "sed", "find", "cat", "ls", "head", "tail", "awk", "echo", "cd", "which"];
+    line.split(['|', ';', '&']).any(|part| {
+        let mut words = part
+            .split_whitespace()
+            .skip_while(|word| word.contains('=') || *word == "sudo" || *word == "time");
+        let Some(program) = words.next() else { return false };
+        let name = program.rsplit('/').next().unwrap_or(program);
+        let is_plain = |word: &&str| {
+            !word.starts_with('-')
+                && word.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-:_".contains(&byte))
+        };
+        let says =
+            |word: &str| word.split(['-', ':', '_']).any(|it| TELLING.contains(&it) || ALWAYS.contains(&it));
+        !SEARCHES.contains(&name) && (ALWAYS.contains(&name) || words.filter(is_plain).take(3).any(says))
+    })
 }
 
 fn in_progress(digest: &Digest, previous: &Previous, weight: u64) -> Section {
@@ -195,15 +230,24 @@ fn in_progress(digest: &Digest, previous: &Previous, weight: u64) -> Section {
     for (text, _) in digest.todos.iter().filter(|(_, is_done)| !is_done) {
         section.add(text.clone(), 1000);
     }
-    let last_words = digest.last_words.iter().filter(|words| digest.question.as_ref() != Some(*words));
-    let last_words: Vec<&String> = last_words.collect();
-    for (n, words) in last_words.iter().rev().take(4).rev().enumerate() {
-        section.add(words.as_str(), n as u32);
+    if digest.is_under_way {
+        for (n, words) in last_words(digest).enumerate() {
+            section.add(words, n as u32);
+        }
     }
     if digest.last_words.is_empty() && digest.todos.is_empty() {
         add_previous(&mut section, previous, Part::InProgress, 0);
     }
     section
+}
+
+/// What the last answer says, without announcements and without the question that waits.
+fn last_words(digest: &Digest) -> impl Iterator<Item = &str> {
+    let words = digest.last_words.iter().map(String::as_str);
+    let said: Vec<&str> =
+        words.filter(|words| digest.question.as_deref() != Some(*words) && is_whole(words)).collect();
+    let first = said.len().saturating_sub(MOST_LAST_WORDS);
+    said.into_iter().skip(first)
 }
 
 /// Commands and calls that failed and never succeeded after.
@@ -228,7 +272,7 @@ fn add_decisions(section: &mut Section, digest: &Digest) {
 fn next_steps(digest: &Digest, previous: &Previous, weight: u64) -> Section {
     let mut section = Section::new("## Next Steps", Mark::Number, weight);
     for (n, step) in digest.steps.iter().enumerate() {
-        section.add(step.clone(), 1000 - n.min(900) as u32);
+        section.add(step.trim_end_matches([':', '：']), 1000 - n.min(900) as u32);
     }
     for (text, _) in digest.todos.iter().filter(|(_, is_done)| !is_done) {
         section.add(text.clone(), 50);

@@ -43,6 +43,8 @@ impl Default for Weights {
 
 /// An address is long and rare, and cannot be found again by searching.
 const ADDRESS_FACTOR: f64 = 3.0;
+/// A pair of words with a slash between, where the first is no folder of any longer path, is seldom a path.
+const WORD_PAIR_FACTOR: f64 = 0.6;
 /// How much the length of a fact counts against it.
 const COST_POWER: f64 = 0.75;
 
@@ -65,14 +67,24 @@ impl<'d> Ranks<'d> {
     /// Ranks all facts of a digest that are not in `kept`.
     pub(super) fn of(digest: &'d Digest, kept: &HashSet<String>, weights: &Weights) -> Ranks<'d> {
         let n_messages = digest.n_messages as f64;
+        let folders = folders(digest);
+        let is_said_only = |fact: &str, kind: FactKind| {
+            kind == FactKind::Path
+                && is_word_pair(fact)
+                && fact.split('/').next().is_none_or(|first| !folders.contains(first))
+        };
         let mut facts: Vec<Ranked<'d>> = digest
             .facts
             .iter()
             .filter(|(fact, _)| !kept.contains(fact.as_str()))
-            .map(|(fact, weight)| Ranked {
-                fact,
-                kind: weight.kind,
-                chance: chance(&features(fact, weight, n_messages), weights),
+            .map(|(fact, weight)| {
+                let chance = chance(&features(fact, weight, n_messages), weights);
+                // Two words are listed among the names, where nobody takes them for a file.
+                if is_said_only(fact, weight.kind) {
+                    Ranked { fact, kind: FactKind::Identifier, chance: chance * WORD_PAIR_FACTOR }
+                } else {
+                    Ranked { fact, kind: weight.kind, chance }
+                }
             })
             .collect();
         // The order of a hash map must not show.
@@ -103,6 +115,18 @@ impl Ranked<'_> {
         let factor = if self.kind == FactKind::Url { ADDRESS_FACTOR } else { 1.0 };
         factor * self.chance / (self.fact.len() as f64 + 2.0).powf(COST_POWER)
     }
+}
+
+/// Names of folders: of paths with more than two parts, or with a file that has an ending.
+fn folders(digest: &Digest) -> HashSet<&str> {
+    let mut folders = HashSet::new();
+    for (fact, weight) in &digest.facts {
+        if weight.kind == FactKind::Path && !is_word_pair(fact) {
+            let n = fact.matches('/').count();
+            folders.extend(fact.split('/').take(n));
+        }
+    }
+    folders
 }
 
 /// The numbers of a fact, in the order of [`FEATURES`].

@@ -42,9 +42,49 @@ fn split<'t>(line: &'t str, found: &mut Vec<&'t str>) {
 fn add<'t>(sentence: &'t str, found: &mut Vec<&'t str>) {
     let sentence = without_marks(sentence);
     let length = sentence.chars().count();
-    if (2..=LONGEST).contains(&length) {
+    if (2..=LONGEST).contains(&length) && sentence.chars().any(char::is_alphabetic) {
         found.push(sentence);
     }
+}
+
+/// Whether a sentence says something by itself: it does not lead over to a call or a list, is no scrap of code or of a trace, and
+/// has some words.
+pub(super) fn is_whole(sentence: &str) -> bool {
+    let leads_over = sentence.ends_with([':', '：', ',', '(', '{', '[', '→', ';']);
+    let is_row = sentence.starts_with(['|', '<', '{', '}', ')', '➜', '$', '+', '/']);
+    let is_frame = sentence.starts_with("at ") && sentence.ends_with(')');
+    let is_torn = sentence.matches('`').count() % 2 == 1 || sentence.matches("**").count() % 2 == 1;
+    let is_long = if sentence.is_ascii() {
+        sentence.split_whitespace().filter(|word| word.bytes().any(|it| it.is_ascii_alphabetic())).count()
+            >= 5
+    } else {
+        sentence.chars().count() >= 8
+    };
+    !leads_over && !is_row && !is_frame && !is_torn && is_long
+}
+
+/// What a sentence before a call announces, without the words that announce it; `None` if little is left.
+pub(super) fn purpose(sentence: &str) -> Option<&str> {
+    const OPENINGS: [&str; 12] = [
+        "Now let me ",
+        "Now let's ",
+        "Now I'll ",
+        "Now I will ",
+        "Now I need to ",
+        "Let me now ",
+        "Let me ",
+        "Let's ",
+        "I'll now ",
+        "I'll ",
+        "I will ",
+        "Now ",
+    ];
+    let rest = OPENINGS.iter().find_map(|opening| sentence.strip_prefix(opening)).unwrap_or(sentence);
+    let rest = rest.trim_end_matches([':', '：']).trim();
+    let is_long =
+        if rest.is_ascii() { rest.split_whitespace().count() >= 3 } else { rest.chars().count() >= 6 };
+    let is_torn = rest.matches('`').count() % 2 == 1;
+    (is_long && !is_torn).then_some(rest)
 }
 
 /// A line without the mark of its list, and without heading signs.
@@ -206,7 +246,7 @@ pub(super) fn decision(sentence: &str) -> Option<(&str, &str)> {
         "instead",
     ];
     const REFUSALS: [&str; 2] = [" instead of ", " rather than "];
-    if sentence.ends_with(['?', '？', '؟', ':']) {
+    if !is_whole(sentence) || sentence.ends_with(['?', '？', '؟']) {
         return None;
     }
     let low = sentence.to_ascii_lowercase();

@@ -115,7 +115,7 @@ fn nothing_is_invented() {
                 "wrote ",
                 "edited ",
                 "ran ",
-                "Ran ",
+                "Also ran, newest last:",
                 "The user said:",
                 "Last answer:",
                 "Waits for the user's answer:",
