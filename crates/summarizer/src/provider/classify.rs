@@ -134,6 +134,7 @@ mod tests {
         check(404, r#"{"error":"model 'x' not found"}"#, Failure::Permanent);
         check(422, r#"{"detail":[{"msg":"extra"}]}"#, Failure::Permanent);
         check(400, r#"{"error":{"message":"bad"}}"#, Failure::Permanent);
+        check(400, r#"{"error":{"type":"overloaded_error","message":"later"}}"#, Failure::Transient);
     }
 
     #[test]

@@ -229,6 +229,23 @@ mod tests {
     }
 
     #[test]
+    fn output_without_end_is_given_up() {
+        assert_eq!(run("cat /dev/zero", b"", LONG, &Cancel::new()), Err(RunError::TooMuch));
+    }
+
+    #[test]
+    fn cancelling_kills_what_has_closed_its_output_too() {
+        let cancel = Cancel::new();
+        let of_the_other = cancel.clone();
+        let other = std::thread::spawn(move || {
+            std::thread::sleep(Duration::from_millis(100));
+            of_the_other.cancel();
+        });
+        assert_eq!(run("exec >&- 2>&-; sleep 1000", b"", LONG, &cancel), Err(RunError::Cancelled));
+        other.join().unwrap();
+    }
+
+    #[test]
     fn a_command_that_takes_too_long_is_killed_with_its_children() {
         let limit = Duration::from_millis(200);
         let error = run("sleep 1000 & sleep 1000; wait", b"", limit, &Cancel::new()).unwrap_err();

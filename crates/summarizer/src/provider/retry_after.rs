@@ -246,6 +246,9 @@ mod tests {
         );
         assert_eq!(body(Value::Null, "Please try again in 250ms."), after_ms(250));
         assert_eq!(body(Value::Null, "Please retry after 20 seconds."), after_ms(20_000));
+        assert_eq!(body(Value::Null, "Try again in 2 minutes"), after_ms(120_000));
+        assert_eq!(body(Value::Null, "try again in 1 hour."), after_ms(3_600_000));
+        assert_eq!(body(Value::Null, "try again in 3 fortnights"), None);
         assert_eq!(body(Value::Null, "please try again in a while"), None);
         assert_eq!(body(Value::Null, "try again in "), None);
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use summarizer::cancel::Cancel;
 use summarizer::error::{Failure, ProviderError, RetryAfter};
-use summarizer::provider::{Limits, ModelSetup, Wire, open};
+use summarizer::provider::{Limits, Provider as _, SummarizerCommand, Wire};
 
 use crate::server::{Play, Server, Step, answer, events, head, json as whole, open_stream, stream, then};
 use crate::{ask, limits, provider, request, with_limits};
@@ -518,79 +518,28 @@ fn what_is_no_json_is_no_answer() {
 }
 
 #[test]
-fn setups_that_cannot_work() {
-    let message = |model: &str, base_url: Option<&str>| {
-        let setup = ModelSetup {
-            model: model.to_owned(),
-            base_url: base_url.map(str::to_owned),
-            key: None,
-            wire: None,
-            limits: Limits::default(),
-        };
-        let error = open(&setup).err().unwrap();
-        format!("{error} | {}", error.hint)
-    };
-    assert!(message("gpt-5", None).starts_with("model \"gpt-5\" is not of the form NAME/ID | "));
-    assert!(message("/x", None).starts_with("model \"/x\" is not"));
-    assert!(
-        message("nobody/x", None).starts_with("unknown provider \"nobody\" | known are anthropic, openai, ")
-    );
-    assert_eq!(
-        message("openai/gpt-5", None),
-        "no key for openai | set the environment variable OPENAI_API_KEY"
-    );
-    assert!(message("x/y", Some("localhost:80")).contains("address"));
+fn a_host_that_is_not_found_may_be_found_later() {
+    let error = ask(&*provider("p/m", "http://no-such-host.invalid", CHAT)).unwrap_err();
+    assert_eq!(error.failure, Failure::Transient, "{error}");
 }
 
 #[test]
-fn a_proxy_under_openais_name_is_asked_for_chat_completions() {
-    let server = Server::start([]);
-    let setup = ModelSetup {
-        model: "openai/gpt-5".to_owned(),
-        base_url: Some(server.url.clone()),
-        key: None,
-        wire: None,
-        limits: limits(),
-    };
-    let provider = open(&setup).unwrap();
-    assert_eq!(provider.name(), "openai/gpt-5");
-    ask(&*provider).unwrap_err();
-    assert_eq!(server.only().line, "POST /v1/chat/completions HTTP/1.1");
-    assert_eq!(server.only().header("authorization"), None);
-}
-
-#[test]
-fn a_proxy_of_the_environment_is_not_used_for_this_machine() {
-    // The environment is the process's, so another one runs a test that needs the way to be free.
-    let status = std::process::Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "wires::chat_completions_whole", "--quiet"])
-        .env("HTTP_PROXY", "http://127.0.0.1:1")
-        .env("ALL_PROXY", "http://127.0.0.1:1")
-        .env_remove("NO_PROXY")
-        .stdout(std::process::Stdio::null())
-        .status()
-        .unwrap();
-    assert!(status.success());
-}
-
-#[test]
-fn a_server_that_does_not_speak_tls_is_not_asked_again() {
-    use std::io::{Read as _, Write as _};
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let url = format!("https://{}", listener.local_addr().unwrap());
-    let server = std::thread::spawn(move || {
-        let (mut connection, _) = listener.accept().unwrap();
-        let mut hello = [0; 16 << 10];
-        let n = connection.read(&mut hello).unwrap();
-        connection.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n").unwrap();
-        hello[..n].to_vec()
+fn a_command_is_stopped_too() {
+    let command =
+        SummarizerCommand { command_line: "sleep 1000".to_owned(), limit: Duration::from_secs(600) };
+    let cancel = Cancel::new();
+    std::thread::scope(|scope| {
+        let asked = scope.spawn(|| command.complete(&request(), &cancel, &|_| {}));
+        std::thread::sleep(Duration::from_millis(100));
+        cancel.cancel();
+        assert_eq!(asked.join().unwrap().unwrap_err().failure, Failure::Cancelled);
     });
-    let error = ask(&*provider("p/m", &url, CHAT)).unwrap_err();
-    assert_eq!(error.failure, Failure::Permanent, "{error}");
-    assert!(error.message.starts_with("no secure connection: "), "{error}");
-    let hello = server.join().unwrap();
-    assert!(
-        !hello.windows(crate::KEY.len()).any(|part| part == crate::KEY.as_bytes()),
-        "the key was sent in clear"
-    );
+}
+
+#[test]
+fn what_comes_behind_the_end_of_a_stream_is_passed_over() {
+    let good = json!({"choices": [{"delta": {"content": "text"}, "finish_reason": "stop"}]});
+    let text = format!("data:\n\ndata: {good}\n\ndata: [DONE]\n\ndata: {good}\n\n");
+    let server = Server::start([stream(&[text.as_bytes()])]);
+    assert_eq!(ask(&*provider("p/m", &server.url, CHAT)).unwrap().text, "text");
 }

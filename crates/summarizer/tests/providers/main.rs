@@ -6,6 +6,7 @@ mod candidates;
 mod failures;
 mod secrets;
 mod server;
+mod setups;
 mod wires;
 
 use std::time::Duration;

@@ -142,6 +142,22 @@ fn responses_whole() {
 }
 
 #[test]
+fn responses_that_show_their_reasoning_and_responses_that_were_cancelled() {
+    let mut shown = response("text");
+    shown["output"][0]["summary"] = json!([{"type": "summary_text", "text": "Let me think."}]);
+    let mut cancelled = response("half");
+    cancelled["status"] = json!("cancelled");
+    let server = Server::start([whole(200, &shown), whole(200, &cancelled)]);
+    let provider = provider("openai/gpt-5", &server.url, Wire::Responses);
+    assert_eq!(ask(&*provider).unwrap().text, "text");
+    let error = ask(&*provider).unwrap_err();
+    assert_eq!(
+        (error.failure, error.message.as_str()),
+        (Failure::Refused, "the model did not answer (cancelled)")
+    );
+}
+
+#[test]
 fn responses_that_are_called_complete_but_fill_the_limit() {
     let mut full = response("half");
     full["usage"]["output_tokens"] = json!(1000);
@@ -289,6 +305,29 @@ fn gemini_whole() {
 }
 
 #[test]
+fn gemini_whole_in_one_piece() {
+    check_gemini(whole(
+        200,
+        &json!({"candidates": [{"content": {"parts": [{"text": "## Goal\n"}, {"text": "x"}]}, "finishReason": "STOP"}],
+            "modelVersion": "gemini-2.5-flash-001", "usageMetadata": {"promptTokenCount": 100,
+            "cachedContentTokenCount": 5, "candidatesTokenCount": 10, "thoughtsTokenCount": 2}}),
+    ));
+}
+
+#[test]
+fn each_gemini_model_is_asked_to_think_as_little_as_it_can() {
+    for (model, thinking) in [
+        ("google/gemini-2.5-pro", json!({"thinkingBudget": 128})),
+        ("google/gemini-3-pro", json!({"thinkingLevel": "low"})),
+        ("google/gemini-1.5-pro", Value::Null),
+    ] {
+        let server = Server::start([events(&gemini_pieces())]);
+        ask(&*provider(model, &server.url, Wire::Gemini)).unwrap();
+        assert_eq!(server.only().body["generationConfig"]["thinkingConfig"], thinking, "{model}");
+    }
+}
+
+#[test]
 fn counts_beyond_all_measure_do_no_harm() {
     let server = Server::start([events(&[
         json!({"candidates": [{"content": {"parts": [{"text": "x"}]}, "finishReason": "STOP"}],
@@ -347,6 +386,13 @@ fn a_remote_endpoint_must_give_a_summary() {
         let error = ask(&RemoteEndpoint::new(&server.url, Limits::default()).unwrap()).unwrap_err();
         assert_eq!((error.failure, error.message.as_str()), (failure, message));
     }
+}
+
+#[test]
+fn a_remote_endpoint_that_streams_is_not_understood() {
+    let server = Server::start([events(&[json!({"summary": "x"})])]);
+    let error = ask(&RemoteEndpoint::new(&server.url, Limits::default()).unwrap()).unwrap_err();
+    assert!(error.message.starts_with("the answer is not JSON"), "{error}");
 }
 
 #[test]
