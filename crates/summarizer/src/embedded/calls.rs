@@ -3,7 +3,9 @@
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::hash::Hash;
+use std::sync::LazyLock;
 
+use regex::Regex;
 use session_model::text::take_units;
 use session_model::value::Value;
 
@@ -234,31 +236,31 @@ fn base(line: &str) -> &str {
     line[..end.unwrap_or(line.len())].trim()
 }
 
+/// Words of lines that say what is wrong, the more telling ones first.
+static TELLING: LazyLock<[Regex; 2]> = LazyLock::new(|| {
+    [
+        r"(?i)error|panicked|assertion|not found|no such|cannot|denied|exception|fatal|undefined",
+        r"(?i)failed|failure|warning|unexpected",
+    ]
+    .map(|words| Regex::new(words).expect("the expressions are fixed and valid"))
+});
+
 /// The line of an output that says what is wrong.
 fn error_line(text: &str) -> Option<String> {
-    const WORDS: [&[&str]; 2] = [
-        &[
-            "error",
-            "panicked",
-            "assertion",
-            "not found",
-            "no such",
-            "cannot",
-            "denied",
-            "exception",
-            "fatal",
-            "undefined",
-        ],
-        &["failed", "failure", "warning", "unexpected"],
-    ];
-    let lines = || text.lines().map(str::trim).filter(|line| line.len() > 10);
-    let telling = |words: &[&str]| {
-        lines().find(|line| {
-            let low = line.to_lowercase();
-            words.iter().any(|word| low.contains(word))
-        })
+    let is_long = |line: &&str| line.len() > 10;
+    let telling = |words: &Regex| {
+        let lines = words.find_iter(text).map(|found| line_at(text, found.start()).trim());
+        lines.into_iter().find(is_long)
     };
-    WORDS.iter().find_map(|words| telling(words)).or_else(|| lines().next_back()).map(short)
+    let last = || text.lines().map(str::trim).rfind(is_long);
+    TELLING.iter().find_map(telling).or_else(last).map(short)
+}
+
+/// The line that holds a byte.
+fn line_at(text: &str, at: usize) -> &str {
+    let start = text[..at].rfind('\n').map_or(0, |end| end + 1);
+    let end = text[at..].find('\n').map_or(text.len(), |end| at + end);
+    &text[start..end]
 }
 
 /// What git says of a commit: `[branch hash] message`.

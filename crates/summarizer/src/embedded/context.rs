@@ -4,6 +4,7 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BinaryHeap};
 
+use memchr::memmem;
 use session_model::error::RecordError;
 use session_model::text::units;
 use session_model::value::Value;
@@ -149,7 +150,7 @@ impl<'r> Filler<'r> {
             if now < LEAST_WORTH {
                 break;
             }
-            if text.contains(candidate.core()) {
+            if memmem::find(text.as_bytes(), candidate.core().as_bytes()).is_some() {
                 continue;
             }
             taken.push(at);

@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
+use foldhash::fast::FixedState;
 use session_model::error::RecordError;
 use session_model::message::Role;
 use session_model::value::Value;
@@ -50,7 +51,7 @@ pub(super) struct Digest {
     /// Whether facts are not looked for.
     passes_facts_over: bool,
     /// All facts.
-    pub(super) facts: HashMap<String, Weight>,
+    pub(super) facts: HashMap<String, Weight, FixedState>,
     /// Messages, and calls by tool.
     pub(super) n_messages: usize,
     pub(super) tools: Vec<(String, usize)>,

@@ -53,9 +53,22 @@ pub(super) fn each_fact<'t>(text: &'t str, mut take: impl FnMut(FactKind, &'t st
     }
 }
 
-/// A byte of a path, a name or a number.
+/// Which bytes are part of a path, a name or a number.
+static PARTS: [bool; 256] = {
+    let mut parts = [false; 256];
+    let mut byte = 0_u8;
+    loop {
+        parts[byte as usize] =
+            byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'-' | b'/' | b'@' | b'~');
+        if byte == u8::MAX {
+            break parts;
+        }
+        byte += 1;
+    }
+};
+
 fn is_part(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'-' | b'/' | b'@' | b'~')
+    PARTS[byte as usize]
 }
 
 fn is_url_end(character: char) -> bool {

@@ -1,5 +1,6 @@
 //! The fact index: as many of the facts that will be needed as fit, paths folded by folder.
 
+use memchr::memmem;
 use session_model::text::units;
 
 use super::facts::{FactKind, each_fact};
@@ -59,7 +60,7 @@ fn candidates<'r, 'd>(ranks: &'r Ranks<'d>, known: &str, limit: u64) -> Vec<&'r 
     let (mut candidates, mut addresses) = (Vec::new(), Vec::new());
     for (ranked, held) in ranks.facts.iter().zip(held) {
         // A part of a longer word in the text before is there already.
-        if held || known.contains(ranked.fact) {
+        if held || memmem::find(known.as_bytes(), ranked.fact.as_bytes()).is_some() {
             continue;
         }
         let cost = ranked.fact.len() as u64 + 1;

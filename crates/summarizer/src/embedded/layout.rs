@@ -10,7 +10,7 @@ use super::section::{Line, Mark, STANDING, Section};
 use super::sentences::{is_rule, is_whole, sentences};
 
 /// Most lines of one kind that are weighed, the newest: more would not fit and each is compared with all.
-const MOST_LINES: usize = 300;
+const MOST_LINES: usize = 150;
 /// Most sentences of the last answer that are shown.
 const MOST_LAST_WORDS: usize = 4;
 
@@ -134,7 +134,8 @@ fn add_report(section: &mut Section, digest: &Digest) {
 fn goal(heading: &'static str, digest: &Digest, weight: u64) -> Section {
     let mut goal = Section::new(heading, Mark::Dash, weight);
     let n = digest.requests.len();
-    for (at, request) in digest.requests.iter().enumerate() {
+    let older = n.saturating_sub(MOST_LINES);
+    for (at, request) in digest.requests.iter().enumerate().filter(|(at, _)| *at == 0 || *at >= older) {
         if at + 1 == n {
             // The newest is never taken for a repetition of an earlier one.
             goal.lines.retain(|line| !request.contains(&line.text));
@@ -160,10 +161,11 @@ fn add_previous(section: &mut Section, previous: &Previous, part: Part, rank: u3
 }
 
 fn add_rules(section: &mut Section, digest: &Digest) {
-    for (n, rule) in digest.rules.iter().enumerate() {
+    let older = |lines: &[String]| lines.len().saturating_sub(MOST_LINES);
+    for (n, rule) in digest.rules.iter().enumerate().skip(older(&digest.rules)) {
         section.add(format!("\"{rule}\""), STANDING / 2 + n as u32);
     }
-    for (n, wish) in digest.wishes.iter().enumerate() {
+    for (n, wish) in digest.wishes.iter().enumerate().skip(older(&digest.wishes)) {
         section.add(format!("\"{wish}\""), 1000 + n as u32);
     }
 }
@@ -252,10 +254,13 @@ fn last_words(digest: &Digest) -> impl Iterator<Item = &str> {
 
 /// Commands and calls that failed and never succeeded after.
 fn add_blocked(section: &mut Section, digest: &Digest) {
-    for (n, failure) in digest.calls.failures().into_iter().enumerate() {
+    let failures = digest.calls.failures();
+    let older = failures.len().saturating_sub(MOST_LINES);
+    for (n, failure) in failures.into_iter().enumerate().skip(older) {
         section.add(format!("{} `{}`: {}", failure.tool, failure.about, failure.said), 10 + n as u32);
     }
-    for (n, command) in digest.calls.commands.iter().filter(|command| command.failed).enumerate() {
+    let failed: Vec<&Command> = digest.calls.commands.iter().filter(|command| command.failed).collect();
+    for (n, command) in failed.iter().enumerate().skip(failed.len().saturating_sub(MOST_LINES)) {
         let said = command.said.as_deref().unwrap_or("failed");
         section.add(format!("`{}`: {said}", command.line), 1000 + n as u32);
     }

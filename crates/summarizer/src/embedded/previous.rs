@@ -54,7 +54,9 @@ impl Previous {
                 continue;
             }
             let item = without_marks(text);
-            if item.is_empty() || item == "(none)" || item == "---" {
+            // Drawings and fences of code lose their sense line by line.
+            let is_drawn = item.starts_with(['│', '├', '└', '┌', '|']) || item.starts_with("```");
+            if item.is_empty() || item == "(none)" || item == "---" || is_drawn {
                 continue;
             }
             if let (Some(files), Part::Critical) = (item.strip_prefix(READ), part)

@@ -2,6 +2,8 @@
 
 use std::collections::{HashMap, HashSet};
 
+use foldhash::fast::FixedState;
+
 use super::digest::{Digest, Weight};
 use super::facts::{FactKind, each_fact};
 
@@ -52,7 +54,7 @@ const COST_POWER: f64 = 0.75;
 #[derive(Debug, Default)]
 pub(super) struct Ranks<'d> {
     pub(super) facts: Vec<Ranked<'d>>,
-    places: HashMap<&'d str, usize>,
+    places: HashMap<&'d str, usize, FixedState>,
 }
 
 /// A fact and its chance.
