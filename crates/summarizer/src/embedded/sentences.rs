@@ -221,7 +221,7 @@ pub(super) fn decision(sentence: &str) -> Option<(&str, &str)> {
         "чтобы",
         "لأن",
     ];
-    const CHOICES: [&str; 22] = [
+    const CHOICES: [&str; 20] = [
         "use",
         "using",
         "chose",
@@ -242,8 +242,6 @@ pub(super) fn decision(sentence: &str) -> Option<(&str, &str)> {
         "need",
         "can't",
         "must",
-        "rather",
-        "instead",
     ];
     const REFUSALS: [&str; 2] = [" instead of ", " rather than "];
     if !is_whole(sentence) || sentence.ends_with(['?', '？', '؟']) {
@@ -253,7 +251,10 @@ pub(super) fn decision(sentence: &str) -> Option<(&str, &str)> {
     let is_choice = || !sentence.is_ascii() || has_any(sentence, &CHOICES);
     let reason = REASONS.iter().filter_map(|word| low.find(word)).min();
     let (what, why) = match reason {
-        Some(at) => (sentence[..at].trim(), sentence[at..].trim_start_matches([',', ' ']).trim()),
+        Some(at) => (
+            sentence[..at].trim_end_matches([',', '，', ' ']).trim(),
+            sentence[at..].trim_start_matches([',', ' ']).trim(),
+        ),
         None if REFUSALS.iter().any(|word| low.contains(word)) => (sentence, ""),
         None => return None,
     };
