@@ -144,7 +144,7 @@ fn goal(heading: &'static str, digest: &Digest, weight: u64) -> Section {
             let first = telling_sentence(request);
             let rank = if at == 0 { STANDING / 4 } else { at as u32 };
             // A command of the agent's program is no request.
-            if !(first.starts_with('/') && !first.contains(' ')) {
+            if !first.starts_with('/') || first.contains(' ') {
                 goal.add(take_units(first, 240), rank);
             }
         }
