@@ -304,3 +304,26 @@ fn counted(digest: &Digest) -> String {
         false => format!("{COUNTED}{} messages; calls: {}.", digest.n_messages, calls.join(", ")),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tests_builds_and_commits_tell_something_and_searches_do_not() {
+        for line in [
+            "cargo test -p a",
+            "cd x && npm run build:all",
+            "PORT=1 make",
+            "git commit -m x",
+            "go vet && go test ./...",
+        ] {
+            assert!(is_telling(line), "{line}");
+        }
+        for line in
+            ["grep -n test src", "sed -n 1,4p build.rs", "cat tests/a.rs | head", "ls test", "git log"]
+        {
+            assert!(!is_telling(line), "{line}");
+        }
+    }
+}
