@@ -138,6 +138,7 @@ impl Calls {
     /// The result of a call has come as the message at a place.
     pub(super) fn result(&mut self, call: OpenCall, text: &str, failed: bool, at: usize) {
         self.n_results += 1;
+        let (about, is_change) = (call.about.clone(), is_change(&call.tool));
         if call.is_command {
             let said = if failed { error_line(text) } else { commit_line(&call.about, text) };
             self.commands.push(Command { line: call.about.clone(), failed, said });
@@ -153,8 +154,8 @@ impl Calls {
                 self.reads.push(call.about.clone());
             }
         }
-        if !call.about.is_empty() && !text.is_empty() {
-            self.outputs.push(Output { about: call.about, at, is_written: false });
+        if !about.is_empty() && !text.is_empty() && !is_change {
+            self.outputs.push(Output { about, at, is_written: false });
         }
     }
 
@@ -204,6 +205,11 @@ impl Calls {
         failures.sort_by_key(|(number, _)| *number);
         failures.into_iter().map(|(_, failure)| failure).collect()
     }
+}
+
+/// Whether a tool changes files. What it answers says nothing.
+pub(super) fn is_change(tool: &str) -> bool {
+    matches!(tool, "write" | "edit" | "multi_edit" | "apply_patch")
 }
 
 /// Of items with the same key only the last.

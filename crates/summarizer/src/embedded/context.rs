@@ -58,6 +58,8 @@ struct Candidate {
     /// Its place in the group.
     place: usize,
     text: String,
+    /// Bytes before what is quoted, which a line that follows one of the same output need not say again.
+    lead: usize,
     price: u64,
     /// Places of its facts in the ranks.
     facts: Vec<usize>,
@@ -98,8 +100,18 @@ impl<'r> Filler<'r> {
         if let Some(section) = sections.iter_mut().find(|section| headings.contains(&section.heading)) {
             let (ran, other): (Vec<&Candidate>, Vec<&Candidate>) =
                 self.chosen(&text, room).into_iter().partition(|candidate| candidate.group == Group::Ran);
+            let mut before = None;
             for candidate in other {
-                section.add_unlike(candidate.text.clone(), 1);
+                let output = (candidate.lead > 0).then_some(candidate.place / QUOTED_PARTS);
+                match section.lines.last_mut() {
+                    // Lines of one output stand together.
+                    Some(line) if output.is_some() && output == before => {
+                        line.text.push_str(", ");
+                        line.text.push_str(&candidate.text[candidate.lead..]);
+                    }
+                    _ => section.add_unlike(candidate.text.clone(), 1),
+                }
+                before = output;
             }
             if !ran.is_empty() {
                 let commands: Vec<&str> = ran.iter().map(|candidate| candidate.text.as_str()).collect();
@@ -205,7 +217,7 @@ impl Candidate {
 
     fn new(group: Group, place: usize, text: String, ranks: &Ranks<'_>) -> Candidate {
         let (price, facts) = (cost(&text), ranks.places_in(&text));
-        Candidate { group, place, text, price, facts, factor: 1.0, own_worth: 0.0 }
+        Candidate { group, place, text, lead: 0, price, facts, factor: 1.0, own_worth: 0.0 }
     }
 }
 
@@ -276,9 +288,11 @@ fn gave(
             lines.sort_by_key(|line| line.1);
             let quoted: Vec<String> = lines.iter().map(|(_, _, line)| format!("`{line}`")).collect();
             let verb = if output.is_written { "has" } else { "gave" };
-            let text = format!("`{}` {verb} {}", output.about, quoted.join(", "));
+            let lead = format!("`{}` {verb} ", output.about);
+            let text = format!("{lead}{}", quoted.join(", "));
             let mut candidate = Candidate::new(Group::Gave, place * QUOTED_PARTS + part, text, ranks);
             candidate.factor = QUOTED_FACTOR;
+            candidate.lead = lead.len();
             candidates.push(candidate);
         }
     }

@@ -7,7 +7,7 @@ use session_model::error::RecordError;
 use session_model::message::Role;
 use session_model::value::Value;
 
-use super::calls::{Calls, OpenCall, short, todos};
+use super::calls::{Calls, OpenCall, is_change, short, todos};
 use super::facts::{FactKind, each_fact};
 use super::sentences::{decision, is_rule, is_step, is_whole, is_wish, last_question, purpose, sentences};
 use crate::material::Messages;
@@ -252,9 +252,7 @@ impl Digest {
             let field = |name: &str| arguments.and_then(|arguments| arguments.text(name));
             let path = field("path").or_else(|| field("file_path")).or_else(|| field("file"));
             let command = field("command").or_else(|| field("cmd"));
-            if let (Some(path), true) =
-                (&path, matches!(&*tool, "write" | "edit" | "multi_edit" | "apply_patch"))
-            {
+            if let (Some(path), true) = (&path, is_change(&tool)) {
                 let why = said.last().and_then(|sentence| purpose(sentence));
                 self.calls.change(path, tool == "write", why, number);
             }

@@ -141,8 +141,7 @@ fn goal(heading: &'static str, digest: &Digest, weight: u64) -> Section {
             goal.lines.retain(|line| !request.contains(&line.text));
             goal.lines.push(Line { text: request.clone(), rank: STANDING });
         } else {
-            let first =
-                sentences(request).first().copied().unwrap_or_else(|| request.lines().next().unwrap_or(""));
+            let first = telling_sentence(request);
             let rank = if at == 0 { STANDING / 4 } else { at as u32 };
             // A command of the agent's program is no request.
             if !first.starts_with('/') || first.contains(' ') {
@@ -151,6 +150,14 @@ fn goal(heading: &'static str, digest: &Digest, weight: u64) -> Section {
         }
     }
     goal
+}
+
+/// The first sentence of some length: "Good." says nothing.
+pub(super) fn telling_sentence(request: &str) -> &str {
+    let said = sentences(request);
+    let is_long = |sentence: &&&str| sentence.chars().count() >= if sentence.is_ascii() { 15 } else { 6 };
+    let telling = said.iter().find(is_long).or(said.first());
+    telling.copied().unwrap_or_else(|| request.lines().next().unwrap_or_default())
 }
 
 fn add_previous(section: &mut Section, previous: &Previous, part: Part, rank: u32) {
@@ -175,7 +182,7 @@ fn done(heading: &'static str, digest: &Digest, weight: u64) -> Section {
     let mut done = Section::new(heading, Mark::Done, weight);
     let older = digest.calls.changes.len().saturating_sub(MOST_LINES);
     for (n, change) in digest.calls.changes.iter().enumerate().skip(older) {
-        done.add(change.line(), 1000 + n as u32);
+        done.add(change.line(), 2001 + 2 * (n - older) as u32);
     }
     let telling = |command: &&Command| !command.failed && is_telling(&command.line);
     for (n, command) in digest
@@ -191,7 +198,7 @@ fn done(heading: &'static str, digest: &Digest, weight: u64) -> Section {
         .enumerate()
     {
         let said = command.said.as_deref().map_or(String::new(), |said| format!(": {said}"));
-        done.add(format!("ran `{}`{said}", command.line), 2000 + n as u32);
+        done.add(format!("ran `{}`{said}", command.line), 2000 + 2 * n as u32);
     }
     for (text, _) in digest.todos.iter().filter(|(_, is_done)| *is_done) {
         done.add(text.clone(), 500);
@@ -295,5 +302,28 @@ fn counted(digest: &Digest) -> String {
     match calls.is_empty() {
         true => format!("{COUNTED}{} messages.", digest.n_messages),
         false => format!("{COUNTED}{} messages; calls: {}.", digest.n_messages, calls.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tests_builds_and_commits_tell_something_and_searches_do_not() {
+        for line in [
+            "cargo test -p a",
+            "cd x && npm run build:all",
+            "PORT=1 make",
+            "git commit -m x",
+            "go vet && go test ./...",
+        ] {
+            assert!(is_telling(line), "{line}");
+        }
+        for line in
+            ["grep -n test src", "sed -n 1,4p build.rs", "cat tests/a.rs | head", "ls test", "git log"]
+        {
+            assert!(!is_telling(line), "{line}");
+        }
     }
 }

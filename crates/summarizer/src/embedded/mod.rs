@@ -18,7 +18,6 @@ use previous::{INDEX_LABEL, Previous};
 use rank::Ranks;
 pub use rank::{FEATURES, Weights};
 use section::{STANDING, Section, fit};
-use sentences::sentences;
 
 use crate::material::Messages;
 use crate::transcript::content_text;
@@ -66,7 +65,7 @@ pub struct EmbeddedInput<'a> {
 }
 
 /// Share of the sections' room in which their own lines are chosen by rank; the rest goes to what carries most, in percent.
-const FIXED_PERCENT: u64 = 70;
+const FIXED_PERCENT: u64 = 78;
 
 /// Makes the summary; never longer than its limit.
 ///
@@ -94,15 +93,19 @@ pub fn summarize_by(input: &EmbeddedInput<'_>, weights: &Weights) -> Result<Stri
     let limit = input.limit_tokens * 4;
     let ranks = Ranks::of(&digest, &facts_of(input.kept)?, weights);
     let filler = Filler::of(&digest, &ranks, input.messages)?;
-    fit(&mut sections, limit / 2, FIXED_PERCENT);
-    let mut text = filler.filled(&sections, limit / 2);
+    let filled = |room: u64| {
+        let mut fitted = sections.clone();
+        fit(&mut fitted, room, FIXED_PERCENT);
+        filler.filled(&fitted, room)
+    };
+    let mut text = filled(limit / 2);
     let mut index = index_behind(&ranks, &text, limit);
     // What the index does not need goes to the sections.
     let left = limit.saturating_sub(units(&text) + units(&index));
     if left > 0 {
         // An index that is as long as the sections grows with them.
         let is_full = units(&index) + 100 > units(&text);
-        text = filler.filled(&sections, limit / 2 + if is_full { left / 2 } else { left });
+        text = filled(limit / 2 + if is_full { left / 2 } else { left });
         index = index_behind(&ranks, &text, limit);
     }
     let whole = if index.is_empty() { text } else { place(&text, &index, input.kind) };
@@ -132,11 +135,8 @@ pub fn short_summary(
     let later = Digest::without_facts(kept)?;
     let mut parts = Vec::new();
     if let Some(request) = digest.requests.last().or(later.requests.last()) {
-        // "Good." says nothing; the first sentence of some length does.
-        let said = sentences(request);
-        let telling = said.iter().find(|sentence| sentence.chars().count() >= 15).or(said.first());
-        let first = telling.map_or(request.as_str(), |first| first).to_owned();
-        parts.push(format!("Asked: {}", ended(take_units(&first, limit / 3))));
+        let first = layout::telling_sentence(request);
+        parts.push(format!("Asked: {}", ended(take_units(first, limit / 3))));
     }
     let changed: Vec<&str> = digest.calls.changes.iter().rev().map(|change| change.path.as_str()).collect();
     if let Some(first) = changed.first() {

@@ -56,7 +56,8 @@ impl Previous {
             let item = without_marks(text);
             // Drawings and fences of code lose their sense line by line.
             let is_drawn = item.starts_with(['│', '├', '└', '┌', '|']) || item.starts_with("```");
-            if item.is_empty() || item == "(none)" || item == "---" || is_drawn {
+            let is_empty = !item.chars().any(char::is_alphanumeric);
+            if is_empty || item == "(none)" || is_drawn {
                 continue;
             }
             if let (Some(files), Part::Critical) = (item.strip_prefix(READ), part)

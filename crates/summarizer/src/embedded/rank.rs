@@ -46,7 +46,7 @@ impl Default for Weights {
 /// An address is long and rare, and cannot be found again by searching.
 const ADDRESS_FACTOR: f64 = 3.0;
 /// A pair of words with a slash between, where the first is no folder of any longer path, is seldom a path.
-const WORD_PAIR_FACTOR: f64 = 0.6;
+const WORD_PAIR_FACTOR: f64 = 0.8;
 /// How much the length of a fact counts against it.
 const COST_POWER: f64 = 0.75;
 

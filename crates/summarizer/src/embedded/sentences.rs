@@ -54,7 +54,8 @@ pub(super) fn is_whole(sentence: &str) -> bool {
     let is_row = sentence.starts_with(['|', '<', '{', '}', ')', '➜', '$', '+', '/']);
     let is_frame = sentence.starts_with("at ") && sentence.ends_with(')');
     let is_torn = sentence.matches('`').count() % 2 == 1 || sentence.matches("**").count() % 2 == 1;
-    let is_long = if sentence.is_ascii() {
+    let is_latin = !sentence.chars().any(|it| it.is_alphabetic() && !it.is_ascii());
+    let is_long = if is_latin {
         sentence.split_whitespace().filter(|word| word.bytes().any(|it| it.is_ascii_alphabetic())).count()
             >= 5
     } else {
@@ -221,7 +222,7 @@ pub(super) fn decision(sentence: &str) -> Option<(&str, &str)> {
         "чтобы",
         "لأن",
     ];
-    const CHOICES: [&str; 22] = [
+    const CHOICES: [&str; 20] = [
         "use",
         "using",
         "chose",
@@ -242,8 +243,6 @@ pub(super) fn decision(sentence: &str) -> Option<(&str, &str)> {
         "need",
         "can't",
         "must",
-        "rather",
-        "instead",
     ];
     const REFUSALS: [&str; 2] = [" instead of ", " rather than "];
     if !is_whole(sentence) || sentence.ends_with(['?', '？', '؟']) {
@@ -253,7 +252,10 @@ pub(super) fn decision(sentence: &str) -> Option<(&str, &str)> {
     let is_choice = || !sentence.is_ascii() || has_any(sentence, &CHOICES);
     let reason = REASONS.iter().filter_map(|word| low.find(word)).min();
     let (what, why) = match reason {
-        Some(at) => (sentence[..at].trim(), sentence[at..].trim_start_matches([',', ' ']).trim()),
+        Some(at) => (
+            sentence[..at].trim_end_matches([',', '，', ' ']).trim(),
+            sentence[at..].trim_start_matches([',', ' ']).trim(),
+        ),
         None if REFUSALS.iter().any(|word| low.contains(word)) => (sentence, ""),
         None => return None,
     };
@@ -330,7 +332,24 @@ mod tests {
             decision("We use a table because the match grew."),
             Some(("We use a table", "because the match grew."))
         );
+        let refusal = "We will use one lock instead of many.";
+        assert_eq!(decision(refusal), Some((refusal, "")));
+        assert_eq!(decision("The test fails and gives the defaults instead of the file's values."), None);
         assert_eq!(last_question("Done. Shall I push?"), Some("Shall I push?"));
         assert_eq!(last_question("Shall I push? No."), None);
+    }
+
+    #[test]
+    fn scraps_are_no_whole_sentences() {
+        assert!(
+            is_whole("The loader falls back to the dark theme.")
+                && is_whole("旧的客户端没有参数时返回全部。")
+        );
+        for scrap in ["Let me fix it:", "`a` → `b`", "at run (main.rs:3)", "1. `x", "| a | b | c | d | e |"]
+        {
+            assert!(!is_whole(scrap), "{scrap}");
+        }
+        assert_eq!(purpose("Now let me wrap the call in a retry:"), Some("wrap the call in a retry"));
+        assert_eq!(purpose("Let me fix it:"), None);
     }
 }

@@ -6,10 +6,11 @@ use session_model::value::Value;
 use super::{EmbeddedInput, Kind, expanded, facts_index, short_summary};
 use crate::material::Messages;
 
-const SESSIONS: [&str; 3] = [
+const SESSIONS: [&str; 4] = [
     include_str!("../../../../fixtures/summary-rate-limit/session.jsonl"),
     include_str!("../../../../fixtures/summary-invoice-import/session.jsonl"),
     include_str!("../../../../fixtures/summary-scripts/session.jsonl"),
+    include_str!("../../../../fixtures/summary-parser/session.jsonl"),
 ];
 
 fn messages(session: &str) -> Vec<Value<'_>> {
@@ -92,6 +93,62 @@ fn never_over_the_limit_and_always_the_same() {
             assert!(units(&index) <= limit * 4);
         }
     }
+}
+
+#[test]
+fn the_index_is_never_longer_than_everything_else() {
+    for session in SESSIONS {
+        let messages = messages(session);
+        for limit in [300, 700, 1200, 2000, 4000] {
+            let summary = summarize(&input(&messages, limit));
+            let index = summary
+                .split("\n\nIndex of facts:")
+                .nth(1)
+                .map_or("", |rest| rest.split("\n\n").next().unwrap_or(""));
+            assert!(units(index) * 2 <= units(&summary), "{limit}:\n{summary}");
+        }
+    }
+}
+
+#[test]
+fn no_line_stands_twice() {
+    for session in SESSIONS {
+        let messages = messages(session);
+        let summary = summarize(&input(&messages, 2000));
+        let mut lines: Vec<&str> = summary.lines().filter(|line| line.len() > 12).collect();
+        let n_lines = lines.len();
+        lines.sort_unstable();
+        lines.dedup();
+        assert_eq!(lines.len(), n_lines, "{summary}");
+    }
+}
+
+#[test]
+fn a_file_that_is_changed_again_after_a_compaction_has_one_line() {
+    let messages = messages(SESSIONS[0]);
+    let first = summarize(&input(&&messages[..19], 1500));
+    let second =
+        summarize(&EmbeddedInput { previous_summary: Some(&first), ..input(&&messages[19..], 1500) });
+    let lines: Vec<&str> = second
+        .lines()
+        .filter(|line| line.contains("crates/gateway/src/bucket.rs") && line.starts_with("- [x] wrote"))
+        .collect();
+    assert_eq!(
+        lines,
+        [
+            "- [x] wrote crates/gateway/src/bucket.rs, 3 times: The cap is applied before the elapsed time is added."
+        ]
+    );
+}
+
+#[test]
+fn finished_work_is_no_work_under_way() {
+    let messages = messages(SESSIONS[3]);
+    let summary = summarize(&input(&messages, 1200));
+    assert!(summary.contains("### In Progress\n(none)\n"), "{summary}");
+    assert!(summary.contains("- Last answer: I have not pushed anything."), "{summary}");
+    let before = summarize(&input(&messages[..messages.len() - 1], 1200));
+    assert!(!before.contains("Last answer:"), "{before}");
 }
 
 #[test]
