@@ -147,7 +147,7 @@ fn finished_work_is_no_work_under_way() {
     let summary = summarize(&input(&messages, 1200));
     assert!(summary.contains("### In Progress\n(none)\n"), "{summary}");
     assert!(summary.contains("- Last answer: I have not pushed anything."), "{summary}");
-    let before = summarize(&input(&messages[..messages.len() - 1], 1200));
+    let before = summarize(&input(&&messages[..messages.len() - 1], 1200));
     assert!(!before.contains("Last answer:"), "{before}");
 }
 
