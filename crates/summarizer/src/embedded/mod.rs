@@ -65,7 +65,7 @@ pub struct EmbeddedInput<'a> {
 }
 
 /// Share of the sections' room in which their own lines are chosen by rank; the rest goes to what carries most, in percent.
-const FIXED_PERCENT: u64 = 78;
+const FIXED_PERCENT: u64 = 80;
 
 /// Makes the summary; never longer than its limit.
 ///

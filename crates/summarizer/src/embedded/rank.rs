@@ -45,6 +45,8 @@ impl Default for Weights {
 
 /// An address is long and rare, and cannot be found again by searching.
 const ADDRESS_FACTOR: f64 = 3.0;
+/// Paths are folded and cost less than their length.
+const PATH_FACTOR: f64 = 1.15;
 /// A pair of words with a slash between, where the first is no folder of any longer path, is seldom a path.
 const WORD_PAIR_FACTOR: f64 = 0.8;
 /// How much the length of a fact counts against it.
@@ -114,7 +116,11 @@ impl<'d> Ranks<'d> {
 impl Ranked<'_> {
     /// The chance for what it costs to write.
     pub(super) fn worth(&self) -> f64 {
-        let factor = if self.kind == FactKind::Url { ADDRESS_FACTOR } else { 1.0 };
+        let factor = match self.kind {
+            FactKind::Url => ADDRESS_FACTOR,
+            FactKind::Path => PATH_FACTOR,
+            FactKind::Identifier | FactKind::Value => 1.0,
+        };
         factor * self.chance / (self.fact.len() as f64 + 2.0).powf(COST_POWER)
     }
 }
