@@ -16,7 +16,7 @@ use summarizer::summarize::RequestReport;
 
 use crate::app::App;
 use crate::exit::CommandError;
-use crate::settings::{Settings, SummarySource};
+use crate::settings::{Settings, Source as ValueSource, SummarySource};
 use crate::stamp::RealClock;
 
 /// Time that a summarizer command has.
@@ -77,13 +77,16 @@ impl Source {
             SummarySource::Embedded => Source::Embedded,
             SummarySource::Models(names) => {
                 let first = names.first().map_or("", |name| provider_of(name));
-                let open = |name: &String| {
-                    let is_first = provider_of(name) == first;
+                let open = |name: &String| -> Result<_, CommandError> {
+                    let is_known = provider::provider_name(provider_of(name)).is_some();
                     // An address that was given for one provider must not get the key of another, nor its requests.
-                    let takes_address = is_first || provider::provider_name(provider_of(name)).is_none();
-                    provider::open(&setup(app, settings, name, takes_address)?)
+                    let takes_address = provider_of(name) == first || !is_known;
+                    if takes_address && is_known {
+                        check_address(settings, name)?;
+                    }
+                    Ok(provider::open(&setup(app, settings, name, takes_address)?)?)
                 };
-                let providers: Result<Vec<_>, _> = names.iter().map(open).collect();
+                let providers: Result<Vec<_>, CommandError> = names.iter().map(open).collect();
                 asked(providers?, names.iter().map(|name| models::find_named(name)).collect())
             }
             SummarySource::Remote(url) => {
@@ -129,6 +132,20 @@ impl Asked {
 
 fn provider_of(model: &str) -> &str {
     model.split_once('/').map_or(model, |(provider, _)| provider)
+}
+
+/// Whether the address may be meant for this model, whose provider has one of its own.
+///
+/// # Errors
+/// The address stands in the settings file, beside models that were not asked for: there it is meant for them.
+fn check_address(settings: &Settings, name: &str) -> Result<(), CommandError> {
+    let address = settings.get("models.baseUrl");
+    let ValueSource::File(path) = &address.source else { return Ok(()) };
+    if settings.get("models.candidates").source <= address.source {
+        return Ok(());
+    }
+    let message = format!("{}: models.baseUrl was not given for {name}", path.display());
+    Err(CommandError::usage(message).hint("give --base-url too, or name the model in that file"))
 }
 
 fn setup(app: &App, settings: &Settings, name: &str, takes_address: bool) -> Result<ModelSetup, SetupError> {

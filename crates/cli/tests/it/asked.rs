@@ -295,6 +295,23 @@ fn an_address_is_not_told_the_key_of_another_provider() {
 }
 
 #[test]
+fn an_address_of_the_settings_file_is_for_the_models_of_the_settings_file() {
+    let env = TestEnv::new();
+    env.write("a.jsonl", omp("one", 60));
+    let service = Service::start(|_| chat("A summary."));
+    env.write_settings(
+        &json!({"models": {"candidates": ["local/of-the-file"], "baseUrl": service.url}}).to_string(),
+    );
+    let key = [("OPENAI_API_KEY", "sk-openai-0123456789")];
+    let ran = run(&env, &key, &["compact", "-m", "openai/gpt-5", "a.jsonl"]);
+    assert_eq!(ran.status, Some(2), "{}", ran.stderr);
+    assert!(ran.stderr.contains("models.baseUrl was not given for openai/gpt-5"), "{}", ran.stderr);
+    assert!(service.seen().is_empty());
+    let args = ["compact", "-m", "openai/gpt-5", "--base-url", &service.url, "-o", "b.jsonl", "a.jsonl"];
+    assert_eq!(run(&env, &key, &args).status, Some(0));
+}
+
+#[test]
 fn models_and_address_come_from_flags_before_variables_before_the_file() {
     let env = TestEnv::new();
     let session = omp("one", 60);
