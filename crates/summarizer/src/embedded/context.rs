@@ -22,7 +22,7 @@ use crate::transcript::content_text;
 /// The section that takes it.
 pub(super) const HEADING: &str = "## Critical Context";
 /// Most sentences and commands that are weighed, the newest of each.
-const MOST_LINES: usize = 3000;
+const MOST_LINES: usize = 1000;
 /// Bytes of outputs that are searched for telling lines, of the newest ones, and of each its start.
 const SEARCHED: usize = 128 << 10;
 const SEARCHED_OF_ONE: usize = 16 << 10;
