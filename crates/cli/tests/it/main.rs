@@ -20,6 +20,7 @@ mod models;
 mod prune;
 mod readme;
 mod schema;
+mod server;
 mod sessions;
 mod settings;
 mod support;
