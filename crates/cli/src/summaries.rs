@@ -4,7 +4,7 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
 use summarizer::cancel::Cancel;
-use summarizer::error::{Failure, ProviderError, SetupError};
+use summarizer::error::{Failure, ProviderError};
 use summarizer::models::{self, Model};
 use summarizer::plan::ModelLimits;
 use summarizer::provider::{
@@ -15,6 +15,7 @@ use summarizer::secret::Secret;
 use summarizer::summarize::RequestReport;
 
 use crate::app::App;
+use crate::base_urls::{self, BaseUrls};
 use crate::exit::CommandError;
 use crate::settings::{Settings, SummarySource};
 use crate::stamp::RealClock;
@@ -76,8 +77,9 @@ impl Source {
         Ok(match settings.summary_source() {
             SummarySource::Embedded => Source::Embedded,
             SummarySource::Models(names) => {
-                let providers: Result<Vec<_>, _> =
-                    names.iter().map(|name| provider::open(&setup(app, settings, name)?)).collect();
+                let urls = BaseUrls::of(settings, &names)?;
+                let open = |name: &String| Ok(provider::open(&setup(app, &urls, name)?)?);
+                let providers: Result<Vec<_>, CommandError> = names.iter().map(open).collect();
                 asked(providers?, names.iter().map(|name| models::find_named(name)).collect())
             }
             SummarySource::Remote(url) => {
@@ -121,13 +123,14 @@ impl Asked {
     }
 }
 
-fn setup(app: &App, settings: &Settings, name: &str) -> Result<ModelSetup, SetupError> {
-    let provider = name.split_once('/').map_or(name, |(provider, _)| provider);
+fn setup(app: &App, urls: &BaseUrls, name: &str) -> Result<ModelSetup, CommandError> {
+    let provider = base_urls::provider(name);
     let key = app.env.text(&provider::key_variable(provider));
+    let key = key.map(|key| Secret::new(&key)).transpose()?.flatten();
     Ok(ModelSetup {
         model: name.to_owned(),
-        base_url: settings.base_url(),
-        key: key.map(|key| Secret::new(&key)).transpose()?.flatten(),
+        base_url: urls.get(provider, key.is_some())?,
+        key,
         wire: None,
         limits: Limits::default(),
     })
