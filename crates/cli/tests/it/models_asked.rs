@@ -68,7 +68,7 @@ fn the_report_has_what_the_provider_counted_and_what_it_costs() {
     assert!((price - expected).abs() < 1e-9 && estimate > 0.0, "{price} {expected} {estimate}");
     env.write("a.jsonl", &old);
     let text = run(&[]);
-    let line = format!("{n} requests, {}0,000 in, {} out, ${expected:.4}", n, 200 * n);
+    let line = format!("{n} requests, {n}0 000 in, {} out, ${expected:.4}", 200 * n);
     assert!(text.stdout.contains(&line), "{line}: {}", text.stdout);
 }
 
@@ -155,7 +155,8 @@ fn own_prompts_are_what_is_asked() {
     let ran = env.run(["compact", "-q", "--prompts", "p", "--remote-endpoint", &server.url, "a.jsonl"]);
     assert_eq!(ran.status, Some(0), "{}", ran.stderr);
     let asked = server.asked();
-    assert!(asked[0].prompt().ends_with("Tell it in the manner of the sea."), "{}", asked[0].prompt());
+    let own = |asked: &&crate::server::Asked| asked.prompt().ends_with("Tell it in the manner of the sea.");
+    assert_eq!((asked.iter().filter(own).count(), asked.len()), (1, 3));
     assert!(asked.iter().all(|asked| asked.body["systemPrompt"] == "You are a lighthouse."));
 }
 
@@ -191,9 +192,10 @@ fn facts_are_put_behind_the_models_summary() {
     let file = env.read("a.jsonl");
     let entry: Value = serde_json::from_str(file.lines().last().expect("a line")).expect("JSON");
     let summary = entry["summary"].as_str().expect("a summary");
-    let block = summary.strip_prefix("A summary.\n\n").expect("the model's words come first");
-    let facts = block.split("<modified-files>").next().unwrap_or_default();
-    assert!(facts.contains("src/part_"), "{summary}");
+    let facts = summary.find("\n\nIndex of facts:\n- src/: part_0.rs, ").expect("a block");
+    let words = summary.rfind("A summary.").expect("the model's words");
+    let files = summary.find("<modified-files>").expect("the file list");
+    assert!(words < facts && facts < files, "{summary}");
 }
 
 #[test]
@@ -251,7 +253,9 @@ fn a_provider_that_overflows_gets_smaller_windows() {
     let ran = env.run(["compact", "-q", "--model", "my/x", "--base-url", &server.url, "a.jsonl"]);
     assert_eq!(ran.status, Some(0), "{}", ran.stderr);
     let lengths: Vec<usize> = server.asked().iter().map(|asked| asked.prompt().len()).collect();
-    assert!(lengths[0] > 60_000 && lengths.last().is_some_and(|last| *last <= 60_000), "{lengths:?}");
+    // The halves of a split turn come in any order.
+    assert!(lengths.iter().max().is_some_and(|most| *most > 60_000), "{lengths:?}");
+    assert!(lengths.iter().filter(|length| **length <= 60_000).count() >= 4, "{lengths:?}");
 }
 
 #[test]
