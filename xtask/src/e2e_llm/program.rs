@@ -54,7 +54,7 @@ pub(super) fn cases(port: u16) -> Result<Vec<(String, String, String)>> {
 type Run = fn(&Case<'_>) -> Result<String>;
 
 const CASES: &[(&str, Run)] = &[
-    ("`compact`, cut at a turn", whole_turns),
+    ("`compact`, a session of short turns", whole_turns),
     ("`compact`, a split turn", split_turn),
     ("`compact`, a request that the server finds too large", overflow),
     ("`branch --summarize`", branch),
