@@ -231,8 +231,8 @@ fn model_and_address_come_from_the_nearest_place() {
     let url = |n: usize| servers[n].url.as_str();
     env.write_settings(&format!(r#"{{"models":{{"candidates":["my/file"],"baseUrl":"{}"}}}}"#, url(0)));
     let variables = [("SESSTOOL_MODELS_CANDIDATES", "my/variable"), ("SESSTOOL_MODELS_BASE_URL", url(1))];
-    type Words<'a, T> = &'a [T];
-    let runs: [(Words<'_, (&str, &str)>, Words<'_, &str>, usize, &str); 4] = [
+    type Run<'a> = (&'a [(&'a str, &'a str)], &'a [&'a str], usize, &'a str);
+    let runs: [Run<'_>; 4] = [
         (&[], &[], 0, "file"),
         (&variables, &[], 1, "variable"),
         (&variables, &["--model", "my/flag", "--base-url", url(2)], 2, "flag"),
