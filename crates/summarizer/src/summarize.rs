@@ -8,7 +8,7 @@ use crate::cancel::Cancel;
 use crate::error::{Error, Failure, ProviderError};
 use crate::fold::{Capacity, FLOOR_TOKENS, cut_in_the_middle, estimate, windows};
 use crate::plan::{Chain, Job, Plan, clip, merge};
-use crate::provider::{Progress, ProgressFn, Request, Usage};
+use crate::provider::{ProgressFn, Request, Usage};
 use crate::request::Kind;
 use crate::retry::Candidates;
 
@@ -59,18 +59,15 @@ pub struct Asking<'a> {
 /// Any request that fails: then there are no summaries (spec 5.2).
 pub fn summarize(job: &Job<'_>, plan: &Plan, asking: Asking<'_>) -> Result<Summaries, Error> {
     let reports = Reports::default();
-    let run = |chain: &Chain, cancel: &Cancel| run_chain(job, chain, Asking { cancel, ..asking }, &reports);
+    let run = |chain: &Chain| run_chain(job, chain, asking, &reports);
     let (history, turn_prefix) = match (&plan.history, &plan.turn_prefix) {
         (Some(history), Some(prefix)) => {
-            let (history, prefix) =
-                both(asking.cancel, |cancel| run(history, cancel), |cancel| run(prefix, cancel))?;
+            let (history, prefix) = both(asking, |half, asking| {
+                run_chain(job, if half == 0 { history } else { prefix }, asking, &reports)
+            })?;
             (Some(history), Some(prefix))
         }
-        (history, prefix) => {
-            let one =
-                |chain: &Option<Chain>| chain.as_ref().map(|chain| run(chain, asking.cancel)).transpose();
-            (one(history)?, one(prefix)?)
-        }
+        (history, prefix) => (history.as_ref().map(run).transpose()?, prefix.as_ref().map(run).transpose()?),
     };
     let history = match history {
         Some(summary) => summary,
@@ -91,29 +88,28 @@ pub fn summarize(job: &Job<'_>, plan: &Plan, asking: Asking<'_>) -> Result<Summa
     })
 }
 
-/// Runs both at the same time. One that fails stops the other: nothing would come of what it is still to be paid for.
+/// Runs two halves at the same time. Once one has failed there will be no summary, so the other is stopped: its tokens would be
+/// paid for nothing. The error is that of the half which failed by itself.
 fn both<T: Send>(
-    all: &Cancel,
-    one: impl FnOnce(&Cancel) -> Result<T, Error>,
-    other: impl FnOnce(&Cancel) -> Result<T, Error> + Send,
+    asking: Asking<'_>,
+    run: impl Fn(usize, Asking<'_>) -> Result<T, Error> + Sync,
 ) -> Result<(T, T), Error> {
-    let cancel = Cancel::new();
-    let turned = cancel.clone();
-    let _guard = all.on_cancel(move || turned.cancel());
-    let or_stop = |result: Result<T, Error>| {
+    let halves = Cancel::new();
+    let of_the_user = halves.clone();
+    let _guard = asking.cancel.on_cancel(move || of_the_user.cancel());
+    let run = |half| {
+        let result = run(half, Asking { cancel: &halves, ..asking });
         if result.is_err() {
-            cancel.cancel();
+            halves.cancel();
         }
         result
     };
-    let (one, other) = std::thread::scope(|scope| {
-        let other = scope.spawn(|| or_stop(other(&cancel)));
-        let one = or_stop(one(&cancel));
-        (one, other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+    let (first, second) = std::thread::scope(|scope| {
+        let second = scope.spawn(|| run(1));
+        (run(0), second.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
     });
-    match (one, other) {
-        (Ok(one), Ok(other)) => Ok((one, other)),
-        // Who was stopped says no more than that.
+    match (first, second) {
+        (Ok(first), Ok(second)) => Ok((first, second)),
         (Err(Error::Cancelled), Err(error)) | (Err(error), _) | (_, Err(error)) => Err(error),
     }
 }
@@ -157,6 +153,7 @@ fn run_chain(job: &Job<'_>, chain: &Chain, asking: Asking<'_>, reports: &Reports
     let mut capacity = chain.capacity;
     let mut rest = &chain.messages[..];
     let mut candidate = 0;
+    let mut given_up = Vec::new();
     let mut is_first = true;
     loop {
         let open =
@@ -165,7 +162,7 @@ fn run_chain(job: &Job<'_>, chain: &Chain, asking: Asking<'_>, reports: &Reports
             );
         let window = windows(rest, open).swap_remove(0);
         let request = frame.request(chain.kind, &window.transcript, running.as_deref());
-        match ask(chain.kind, &request, candidate, asking, reports) {
+        match ask(chain.kind, &request, candidate, asking, reports, &mut given_up) {
             Ok((summary, answered)) => {
                 // Whoever answered goes on: the ones before it have failed.
                 candidate = answered;
@@ -179,8 +176,11 @@ fn run_chain(job: &Job<'_>, chain: &Chain, asking: Asking<'_>, reports: &Reports
             Err(Error::Overflow { candidate: at, error }) => {
                 match smaller(capacity, &window.transcript, &error) {
                     Some(smaller) => (candidate, capacity) = (at, Some(smaller)),
-                    // No smaller request makes sense: another model may take what this one does not.
-                    None => (candidate, capacity) = (after_overflow(at, error, asking)?, chain.capacity),
+                    None => {
+                        // The next one may take more: it gets what was planned, not what this one was down to.
+                        candidate = give_up(at, error, asking, &mut given_up)?;
+                        capacity = chain.capacity;
+                    }
                 }
             }
             Err(error) => return Err(error),
@@ -196,33 +196,25 @@ fn short(
     asking: Asking<'_>,
     reports: &Reports,
 ) -> Result<String, Error> {
-    let mut shown = recent.to_owned();
+    let whole = recent;
+    let mut recent = whole.to_owned();
     let mut first = 0;
+    let mut given_up = Vec::new();
     loop {
-        match ask(Kind::Short, &job.short_request(&shown, summary), first, asking, reports) {
+        let request = job.short_request(&recent, summary);
+        match ask(Kind::Short, &request, first, asking, reports, &mut given_up) {
             Ok((short, _)) => return Ok(short),
-            Err(Error::Overflow { candidate, .. }) if estimate(&shown) > FLOOR_TOKENS => {
+            Err(Error::Overflow { candidate, .. }) if estimate(&recent) > FLOOR_TOKENS => {
                 first = candidate;
-                let length = units(&shown);
-                shown = cut_in_the_middle(shown, length, (length / 2).max(FLOOR_TOKENS * 4));
+                let length = units(&recent);
+                recent = cut_in_the_middle(recent, length, (length / 2).max(FLOOR_TOKENS * 4));
             }
             Err(Error::Overflow { candidate, error }) => {
-                first = after_overflow(candidate, error, asking)?;
-                recent.clone_into(&mut shown);
+                first = give_up(candidate, error, asking, &mut given_up)?;
+                recent = whole.to_owned();
             }
             Err(error) => return Err(error),
         }
-    }
-}
-
-/// The candidate behind the one that finds the smallest request too large.
-fn after_overflow(candidate: usize, error: ProviderError, asking: Asking<'_>) -> Result<usize, Error> {
-    match asking.candidates.providers.get(candidate + 1) {
-        Some(next) => {
-            (asking.progress)(Progress::NextCandidate { error: &error, next: next.name() });
-            Ok(candidate + 1)
-        }
-        None => Err(Error::Overflow { candidate, error }),
     }
 }
 
@@ -243,14 +235,43 @@ fn smaller(capacity: Option<Capacity>, transcript: &str, error: &ProviderError) 
     (tokens > FLOOR_TOKENS).then(|| Capacity { first: half(room.first), further: half(room.further) })
 }
 
+/// The candidate behind one for which even the floor is too much: to that one it is a failure like any other.
+fn give_up(
+    at: usize,
+    error: ProviderError,
+    asking: Asking<'_>,
+    given_up: &mut Vec<ProviderError>,
+) -> Result<usize, Error> {
+    match asking.candidates.next(at, &error, asking.progress) {
+        Some(next) => {
+            given_up.push(error);
+            Ok(next)
+        }
+        None if given_up.is_empty() => Err(Error::Overflow { candidate: at, error }),
+        None => {
+            given_up.push(error);
+            Err(Error::Failed(std::mem::take(given_up)))
+        }
+    }
+}
+
+/// Asks once. `given_up` are errors of candidates that are no longer asked; they belong to this request's report, or its error.
 fn ask(
     kind: Kind,
     request: &Request,
     first: usize,
     asking: Asking<'_>,
     reports: &Reports,
+    given_up: &mut Vec<ProviderError>,
 ) -> Result<(String, usize), Error> {
-    let answer = asking.candidates.complete_from(first, request, asking.cancel, asking.progress)?;
+    let answer = match asking.candidates.complete_from(first, request, asking.cancel, asking.progress) {
+        Err(Error::Failed(errors)) => {
+            given_up.extend(errors);
+            return Err(Error::Failed(std::mem::take(given_up)));
+        }
+        other => other?,
+    };
+    given_up.extend(answer.failures);
     if let Ok(mut requests) = reports.requests.lock() {
         requests.push(RequestReport {
             kind,
@@ -258,7 +279,7 @@ fn ask(
             model: answer.completion.model.clone(),
             usage: answer.completion.usage,
             estimated_prompt: estimate(&request.system) + estimate(&request.prompt),
-            failures: answer.failures,
+            failures: std::mem::take(given_up),
         });
     }
     Ok((answer.completion.text, answer.candidate))
@@ -280,6 +301,7 @@ mod tests {
 
     /// A model that takes prompts of so many bytes, and writes down how long those were that it got.
     struct Small {
+        name: &'static str,
         most: usize,
         asked: Mutex<Vec<usize>>,
     }
@@ -294,7 +316,7 @@ mod tests {
             self.asked.lock().expect("nobody panics").push(request.prompt.len());
             if request.prompt.len() > self.most {
                 return Err(ProviderError {
-                    provider: "small".to_owned(),
+                    provider: self.name.to_owned(),
                     failure: Failure::Overflow { prompt_tokens: None, window: None },
                     message: "too long".to_owned(),
                     status: Some(400),
@@ -302,40 +324,16 @@ mod tests {
                 });
             }
             let text = format!("summary of {} bytes", request.prompt.len());
-            Ok(Completion { text, usage: Usage::default(), model: "small".to_owned() })
+            Ok(Completion { text, usage: Usage::default(), model: self.name.to_owned() })
         }
 
         fn name(&self) -> &str {
-            "small"
+            self.name
         }
     }
 
-    /// Refuses the part of a turn, and takes with the history until it is stopped.
-    struct Half;
-
-    impl Provider for Half {
-        fn complete(
-            &self,
-            request: &Request,
-            cancel: &Cancel,
-            _: &ProgressFn<'_>,
-        ) -> Result<Completion, ProviderError> {
-            let is_history = request.prompt.contains("[User]: the history");
-            if is_history {
-                assert!(cancel.sleep(std::time::Duration::from_secs(120)), "nobody stops it");
-            }
-            Err(ProviderError {
-                provider: "half".to_owned(),
-                failure: if is_history { Failure::Cancelled } else { Failure::Permanent },
-                message: "no".to_owned(),
-                status: None,
-                retry_after: None,
-            })
-        }
-
-        fn name(&self) -> &str {
-            "half"
-        }
+    fn small(name: &'static str, most: usize) -> &'static Small {
+        Box::leak(Box::new(Small { name, most, asked: Mutex::default() }))
     }
 
     struct Stopped;
@@ -352,16 +350,18 @@ mod tests {
         window: Option<u64>,
         n_messages: usize,
     ) -> (Result<Summaries, Error>, usize, Vec<usize>) {
-        let (outcome, planned, mut asked) = run_with(&[most], window, n_messages);
-        (outcome, planned, asked.swap_remove(0))
+        let small = small("small", most);
+        let (outcome, planned) = run_with(vec![Box::new(small)], window, n_messages);
+        let asked = small.asked.lock().expect("nobody panics").clone();
+        (outcome, planned, asked)
     }
 
-    /// The same with a candidate for each of these lengths.
+    /// The same of these models.
     fn run_with(
-        most: &[usize],
+        providers: Vec<Box<dyn Provider>>,
         window: Option<u64>,
         n_messages: usize,
-    ) -> (Result<Summaries, Error>, usize, Vec<Vec<usize>>) {
+    ) -> (Result<Summaries, Error>, usize) {
         let prompts = Prompts::default();
         let options = RequestOptions::default();
         let limits = ModelLimits { window, max_output: None };
@@ -372,56 +372,11 @@ mod tests {
         let material = Material { history: vec![message; n_messages], recent, ..Material::default() };
         let plan = job.plan(&material, false, None);
         let planned = job.requests(&plan, &|_| String::new()).len();
-        let leaked = |most: &usize| -> &'static Small {
-            Box::leak(Box::new(Small { most: *most, asked: Mutex::default() }))
-        };
-        let models: Vec<&'static Small> = most.iter().map(leaked).collect();
-        let providers: Vec<Box<dyn Provider>> =
-            models.iter().map(|model| Box::new(*model) as Box<dyn Provider>).collect();
         let candidates =
             Candidates { providers: &providers, settings: RetrySettings::default(), clock: &Stopped };
         let (cancel, progress) = (Cancel::new(), |_: crate::provider::Progress<'_>| {});
         let asking = Asking { candidates: &candidates, cancel: &cancel, progress: &progress };
-        let outcome = summarize(&job, &plan, asking);
-        let asked = models.iter().map(|model| model.asked.lock().expect("nobody panics").clone()).collect();
-        (outcome, planned, asked)
-    }
-
-    #[test]
-    fn a_request_at_the_floor_that_is_too_large_goes_to_the_next_candidate() {
-        let (outcome, _, asked) = run_with(&[2_000, 128_000 * 4], Some(128_000), 100);
-        assert!(outcome.is_ok(), "{outcome:?}");
-        assert!(asked[0].iter().all(|length| *length > 2_000) && asked[1].len() == 2, "{asked:?}");
-        // Where nobody is left to ask, that is what has failed.
-        let (outcome, ..) = run_with(&[2_000, 2_000], Some(128_000), 100);
-        assert!(matches!(outcome, Err(Error::Overflow { candidate: 1, .. })));
-    }
-
-    #[test]
-    fn a_half_of_a_split_turn_that_fails_stops_the_other() {
-        let prompts = Prompts::default();
-        let options = RequestOptions::default();
-        let job = Job::new(&prompts, &options, ModelLimits::default(), &CompactionSettings::default());
-        let message = |text: &str| {
-            Value::parse(&format!(r#"{{"role":"user","content":"{text}"}}"#)).expect("JSON").into_owned()
-        };
-        let material = Material {
-            history: vec![message("the history")],
-            turn_prefix: vec![message("the turn")],
-            ..Material::default()
-        };
-        let plan = job.plan(&material, true, None);
-        let providers: Vec<Box<dyn Provider>> = vec![Box::new(Half)];
-        let candidates =
-            Candidates { providers: &providers, settings: RetrySettings::default(), clock: &Stopped };
-        let (cancel, progress) = (Cancel::new(), |_: crate::provider::Progress<'_>| {});
-        let asking = Asking { candidates: &candidates, cancel: &cancel, progress: &progress };
-        let outcome = summarize(&job, &plan, asking);
-        assert!(
-            matches!(&outcome, Err(Error::Failed(errors)) if errors[0].failure == Failure::Permanent),
-            "{outcome:?}"
-        );
-        assert!(!cancel.is_cancelled(), "other sessions go on");
+        (summarize(&job, &plan, asking), planned)
     }
 
     #[test]
@@ -448,5 +403,88 @@ mod tests {
         let (outcome, _, asked) = run(2_000, None, 100);
         assert!(matches!(outcome, Err(Error::Overflow { .. })));
         assert!(asked.len() < 20, "{asked:?}");
+    }
+
+    #[test]
+    fn a_candidate_for_which_the_floor_is_too_much_gives_way_to_the_next() {
+        let (first, second) = (small("first", 2_000), small("second", 300_000));
+        let (outcome, _) = run_with(vec![Box::new(first), Box::new(second)], None, 100);
+        let requests = outcome.expect("the second one takes it").requests;
+        let who: Vec<_> = requests
+            .iter()
+            .map(|request| (request.kind, request.model.as_str(), request.failures.len()))
+            .collect();
+        // The second gives the short summary too, after the first has been asked for that as well.
+        let asked = second.asked.lock().expect("nobody panics").clone();
+        assert_eq!((who[0].1, who[0].2), ("second", 1));
+        assert!(who.iter().all(|(_, model, _)| *model == "second"), "{who:?}");
+        // It is asked for what was planned, not for what the first one was down to.
+        assert!(asked.iter().any(|length| *length > 100_000), "{asked:?}");
+    }
+
+    #[test]
+    fn when_no_candidate_takes_the_floor_the_error_names_them_all() {
+        let providers: Vec<Box<dyn Provider>> =
+            vec![Box::new(small("first", 2_000)), Box::new(small("second", 1_000))];
+        let (outcome, _) = run_with(providers, None, 100);
+        assert_eq!(outcome.expect_err("none takes it").to_string(), "first: too long; second: too long");
+    }
+
+    /// Fails at once for one half of a split turn; the other half ends only when it is stopped.
+    struct HalfBroken {
+        broken: &'static str,
+        both_asked: std::sync::Barrier,
+        stopped: Mutex<u32>,
+    }
+
+    impl Provider for &'static HalfBroken {
+        fn complete(
+            &self,
+            request: &Request,
+            cancel: &Cancel,
+            _: &ProgressFn<'_>,
+        ) -> Result<Completion, ProviderError> {
+            self.both_asked.wait();
+            let mut error = crate::retry::cancelled("half");
+            if request.prompt.contains(self.broken) {
+                error.failure = Failure::Permanent;
+                error.message = "broken".to_owned();
+            } else if cancel.sleep(std::time::Duration::from_secs(60)) {
+                *self.stopped.lock().expect("nobody panics") += 1;
+            }
+            Err(error)
+        }
+
+        fn name(&self) -> &str {
+            "half"
+        }
+    }
+
+    #[test]
+    fn when_one_half_of_a_split_turn_fails_the_other_is_stopped() {
+        for broken in ["first half", "second half"] {
+            let both_asked = std::sync::Barrier::new(2);
+            let half = HalfBroken { broken, both_asked, stopped: Mutex::default() };
+            let half: &'static HalfBroken = Box::leak(Box::new(half));
+            let prompts = Prompts::default();
+            let options = RequestOptions::default();
+            let job = Job::new(&prompts, &options, ModelLimits::default(), &CompactionSettings::default());
+            let message = |text: &'static str| Value::parse(text).map(|value| vec![value]).expect("JSON");
+            let material = Material {
+                history: message(r#"{"role":"user","content":"the first half"}"#),
+                turn_prefix: message(r#"{"role":"user","content":"the second half"}"#),
+                ..Material::default()
+            };
+            let plan = job.plan(&material, true, None);
+            let providers: Vec<Box<dyn Provider>> = vec![Box::new(half)];
+            let candidates =
+                Candidates { providers: &providers, settings: RetrySettings::default(), clock: &Stopped };
+            let (cancel, progress) = (Cancel::new(), |_: crate::provider::Progress<'_>| {});
+            let asking = Asking { candidates: &candidates, cancel: &cancel, progress: &progress };
+            let error = summarize(&job, &plan, asking).expect_err("a half has failed");
+            assert_eq!(error.to_string(), "half: broken");
+            assert_eq!(*half.stopped.lock().expect("nobody panics"), 1);
+            assert!(!cancel.is_cancelled(), "the user's switch is not touched");
+        }
     }
 }

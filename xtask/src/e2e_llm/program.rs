@@ -1,4 +1,4 @@
-//! The real program against the real server: whole compactions, split turns, branches, folding, refusals, a signal.
+//! The real program against the real server: compactions, a branch, folding, a bad key, Ctrl-C.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -8,248 +8,248 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::{Value, json};
 
-use super::{KEY, Seen, Server};
+use super::{KEY, WINDOW};
 use crate::files;
 
-/// A way of speaking as the program knows it: a provider's name, and the variable of its key.
-const NAMES: [(&str, &str, &str); 3] = [
-    ("ChatCompletions", "llama.cpp", "LLAMA_API_KEY"),
-    ("Responses", "openai", "OPENAI_API_KEY"),
-    ("Messages", "anthropic", "ANTHROPIC_API_KEY"),
+/// Longer than any of the cases takes.
+const PATIENCE: Duration = Duration::from_secs(300);
+/// The program's way to each of the server's calls: the name of the way, the address's path, the model, the key's variable.
+const WAYS: [(&str, &str, &str, &str); 3] = [
+    ("ChatCompletions", "/v1", "llama.cpp/smollm2", "LLAMA_API_KEY"),
+    ("Responses", "/v1/responses", "llama.cpp/smollm2", "LLAMA_API_KEY"),
+    ("Messages", "/v1/messages", "llama.cpp/smollm2", "LLAMA_API_KEY"),
 ];
-/// Prompts that a model of this size can follow, in the place of the built-in ones.
-const PROMPTS: [&str; 5] = [
-    "compaction/compaction-summary.md",
-    "compaction/compaction-update-summary.md",
-    "compaction/compaction-turn-prefix.md",
-    "compaction/compaction-short-summary.md",
-    "compaction/branch-summary.md",
-];
-const SYSTEM: &str = "system/summarization-system.md";
 
-/// Runs all cases; each is a way, what was done, and what came.
+/// What the program is run with.
+struct Case<'a> {
+    program: &'a Path,
+    folder: PathBuf,
+    port: u16,
+    key: &'a str,
+    way: (&'a str, &'a str, &'a str, &'a str),
+}
+
+/// Runs every case; gives the rows of the report: way, what was done, what came.
 ///
 /// # Errors
-/// A case that came out otherwise than it should.
-pub(super) fn cases(server: &Server) -> Result<Vec<Seen>> {
-    let program = files::release_program()?;
+/// The program cannot be built, or a case ended otherwise than it should.
+pub(super) fn cases(port: u16) -> Result<Vec<(String, String, String)>> {
+    let program = program()?;
     let folder = files::scratch("e2e-llm")?;
-    for prompt in PROMPTS {
-        files::write(
-            &folder.join("own").join(prompt),
-            "Say in one short sentence what this conversation is about.\n",
-        )?;
-        files::write(&folder.join("long").join(prompt), "Tell a very long story about a ship.\n")?;
-    }
-    files::write(&folder.join("own").join(SYSTEM), "You answer in one short sentence.\n")?;
-    let mut seen = Vec::new();
-    for (way, provider, key) in NAMES {
-        let run = Runs { program: &program, folder: &folder, server, provider, key };
-        let mut add = |asked: &'static str, came: Result<String>| -> Result<()> {
-            let came = came.with_context(|| format!("{way}: {asked}"))?;
-            println!("{way}: {asked}: {came}");
-            seen.push((way.to_owned(), asked, came));
-            Ok(())
-        };
-        add("`compact`", run.compact(&turns(6), &["--keep-recent-tokens", "150"], 2))?;
-        add("`compact` within a turn", run.split_turn())?;
-        add("`branch --summarize`", run.branch())?;
-        add("`compact` of more than the window", run.overflow())?;
-        add("`compact` with a wrong key", run.wrong_key())?;
-        add("`compact`, and SIGINT at the first word", run.signal())?;
+    write_prompts(&folder.join("prompts"), "Write one short sentence about the text above.")?;
+    write_prompts(&folder.join("long"), "Tell a very long story about a ship, with many chapters.")?;
+    let mut rows = Vec::new();
+    for way in WAYS {
+        let case = Case { program: &program, folder: folder.clone(), port, key: KEY, way };
+        for (done, run) in CASES {
+            let came = run(&case).with_context(|| format!("{}: {done}", way.0))?;
+            println!("sesstool, {}: {done}: {came}", way.0);
+            rows.push((way.0.to_owned(), (*done).to_owned(), came));
+        }
     }
     std::fs::remove_dir_all(&folder)?;
-    Ok(seen)
+    Ok(rows)
 }
 
-struct Runs<'a> {
-    program: &'a Path,
-    folder: &'a Path,
-    server: &'a Server,
-    provider: &'a str,
-    key: &'a str,
-}
+type Run = fn(&Case<'_>) -> Result<String>;
 
-impl Runs<'_> {
-    fn session(&self) -> PathBuf {
-        self.folder.join("session.jsonl")
-    }
+const CASES: &[(&str, Run)] = &[
+    ("`compact`, a session of short turns", whole_turns),
+    ("`compact`, a split turn", split_turn),
+    ("`compact`, a request that the server finds too large", overflow),
+    ("`branch --summarize`", branch),
+    ("`compact` with a wrong key", wrong_key),
+    ("`compact`, SIGINT while the answer comes", interrupted),
+];
 
-    /// The program on a new session of this text.
-    fn command(&self, session: &str, words: &[&str]) -> Result<Command> {
-        for entry in std::fs::read_dir(self.folder)?.flatten() {
-            // Undo records and events of the run before.
-            if entry.file_type()?.is_file() {
-                files::remove(&entry.path())?;
-            }
-        }
-        files::write(&self.session(), session)?;
+impl Case<'_> {
+    fn command(&self, words: &[&str]) -> Command {
+        let (_, path, model, variable) = self.way;
         let mut command = Command::new(self.program);
         command
             .args(words)
-            .args(["--json", "--reserve-tokens", "400"])
-            .args(["--model", &format!("{}/smollm2", self.provider)])
-            .args(["--base-url", &format!("http://127.0.0.1:{}", self.server.port)])
-            .arg(self.session())
-            .current_dir(self.folder)
+            .args(["--model", model, "--base-url", &format!("http://127.0.0.1:{}{path}", self.port)])
+            .current_dir(&self.folder)
             .env_clear()
-            .env("HOME", self.folder.join("home"))
-            .env(self.key, KEY)
+            .env("HOME", &self.folder)
+            .env(variable, self.key)
             .stdin(Stdio::null());
-        Ok(command)
+        command
     }
 
-    /// The record of a run that must go well, and the last entry of the session.
-    fn done(&self, session: &str, words: &[&str]) -> Result<(Value, Value)> {
-        let output = self.command(session, words)?.args(["--prompts", "own"]).output()?;
-        ensure!(output.status.success(), "{}: {}", output.status, said(&output));
-        let record = serde_json::from_slice(&output.stdout).context("a record")?;
-        let file = files::read(&self.session())?;
-        ensure!(file.starts_with(session), "the old bytes are not there any more");
-        let last = serde_json::from_str(file.lines().last().context("a line")?)?;
-        Ok((record, last))
+    fn run(&self, words: &[&str]) -> Result<Output> {
+        Ok(self.command(words).output()?)
     }
 
-    fn compact(&self, session: &str, flags: &[&str], n_requests: usize) -> Result<String> {
-        let (record, entry) = self.done(session, &[&["compact"], flags].concat())?;
-        let requests = record["requests"].as_array().context("requests")?;
-        ensure!(requests.len() == n_requests, "{} requests", requests.len());
-        ensure!(entry["type"] == "compaction" && !text(&entry["summary"]).is_empty(), "{entry}");
-        Ok(format!("{} requests, {}", requests.len(), tokens(requests)?))
+    /// Compacts; gives the record.
+    fn compact(&self, session: &str, more: &[&str]) -> Result<Value> {
+        let file = self.write(session)?;
+        let mut words = vec!["compact", "s.jsonl", "--json", "-q", "--prompts", "prompts"];
+        words.extend(["--reserve-tokens", "700", "--keep-recent-tokens", "120"]);
+        words.extend(more);
+        let record = record(&self.run(&words)?)?;
+        ensure!(files::read(&file)?.starts_with(session), "what was there has changed");
+        Ok(record)
     }
 
-    fn split_turn(&self) -> Result<String> {
-        let mut session = turns(3);
-        long_turn(&mut session);
-        let came = self.compact(&session, &["--keep-recent-tokens", "100"], 3)?;
-        let file = files::read(&self.session())?;
-        let has_both =
-            file.lines().last().is_some_and(|line| line.contains("**Turn Context (split turn):**"));
-        ensure!(has_both, "the summary has one part");
-        Ok(format!("{came}; one summary of both parts"))
+    fn write(&self, session: &str) -> Result<PathBuf> {
+        let file = self.folder.join("s.jsonl");
+        files::write(&file, session)?;
+        Ok(file)
     }
+}
 
-    fn branch(&self) -> Result<String> {
-        let (record, entry) = self.done(&turns(6), &["branch", "--summarize", "--to", "a1"])?;
-        let requests = record["requests"].as_array().context("requests")?;
-        ensure!(entry["type"] == "branch_summary" && entry["parentId"] == "a1", "{entry}");
-        Ok(format!("{} request, {}; the summary hangs at the target", requests.len(), tokens(requests)?))
-    }
+/// The record of a run that went well.
+fn record(output: &Output) -> Result<Value> {
+    let errors = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success(), "{}: {errors}", output.status);
+    let record: Value = serde_json::from_slice(&output.stdout)?;
+    ensure!(record["status"] == "done", "{record}");
+    Ok(record)
+}
 
-    fn overflow(&self) -> Result<String> {
-        let output = self
-            .command(&turns(16), &["compact", "-v", "--keep-recent-tokens", "100", "--events", "events"])?
-            .args(["--prompts", "own"])
-            .output()?;
-        ensure!(output.status.success(), "{}: {}", output.status, said(&output));
-        let record: Value = serde_json::from_slice(&output.stdout).context("a record")?;
-        let answered = record["requests"].as_array().context("requests")?;
-        let events = files::read(&self.folder.join("events"))?;
-        let asked = events.lines().filter(|line| line.contains("\"asked\"")).count();
-        ensure!(asked > answered.len() && answered.len() > 2, "{asked} asked, {} answered", answered.len());
-        Ok(format!("{asked} requests, of which the server refused {}", asked - answered.len()))
-    }
+/// Kinds and counts of the requests, for a person.
+fn requests(record: &Value) -> Result<String> {
+    let all = record["requests"].as_array().context("no requests")?;
+    let tokens = |name: &str| -> Result<u64> {
+        all.iter().try_fold(0, |sum, request| Ok(sum + request[name].as_u64().context("not counted")?))
+    };
+    Ok(format!(
+        "{} requests, {} tokens in, {} out",
+        all.len(),
+        tokens("promptTokens")?,
+        tokens("outputTokens")?
+    ))
+}
 
-    fn wrong_key(&self) -> Result<String> {
-        let session = turns(6);
-        let output = self
-            .command(&session, &["compact", "--keep-recent-tokens", "150"])?
-            .env(self.key, "wrong-0123456789")
-            .output()?;
-        ensure!(output.status.code() == Some(1), "{}", output.status);
-        ensure!(files::read(&self.session())? == session, "the session has changed");
-        let said = said(&output);
-        ensure!(!said.contains("wrong-0123456789"), "the key is shown");
-        let error = said.lines().find_map(|line| line.split_once("session.jsonl: ")).context("an error")?.1;
-        Ok(format!("{error}; the session as it was"))
-    }
+fn whole_turns(case: &Case<'_>) -> Result<String> {
+    let record = case.compact(&session(8, 1), &["--context-window", &WINDOW.to_string()])?;
+    requests(&record)
+}
 
-    fn signal(&self) -> Result<String> {
-        let session = turns(6);
-        let child = self
-            .command(&session, &["compact", "--keep-recent-tokens", "150", "--events", "events"])?
-            .args(["--prompts", "long"])
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()?;
-        let begun = Instant::now();
-        while !files::read(&self.folder.join("events")).is_ok_and(|events| events.contains("\"received\"")) {
-            ensure!(begun.elapsed() < Duration::from_secs(120), "no word came");
-            std::thread::sleep(Duration::from_millis(5));
+fn split_turn(case: &Case<'_>) -> Result<String> {
+    let record = case.compact(&session(3, 14), &["--context-window", &WINDOW.to_string()])?;
+    let kinds: Vec<&str> = record["requests"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(|request| request["kind"].as_str())
+        .collect();
+    ensure!(record["isSplitTurn"] == true || kinds.len() == 3, "no split turn: {record}");
+    Ok(format!("both halves and the short summary: {}", requests(&record)?))
+}
+
+fn overflow(case: &Case<'_>) -> Result<String> {
+    let record = case.compact(&session(120, 1), &[])?;
+    let n = record["requests"].as_array().map_or(0, Vec::len);
+    ensure!(n > 2, "not folded: {record}");
+    Ok(format!("folded after the refusal: {}", requests(&record)?))
+}
+
+fn branch(case: &Case<'_>) -> Result<String> {
+    let old = session(8, 1);
+    let file = case.write(&old)?;
+    let window = WINDOW.to_string();
+    let words = ["branch", "s.jsonl", "--to", "a2-0", "--summarize", "--json", "-q", "--prompts", "prompts"];
+    let flags = ["--reserve-tokens", "700", "--context-window", &window];
+    record(&case.run(&[&words[..], &flags].concat())?)?;
+    let new = files::read(&file)?;
+    let added = new.strip_prefix(&old).context("what was there has changed")?;
+    let entry: Value = serde_json::from_str(added)?;
+    ensure!(entry["type"] == "branch_summary" && entry["parentId"] == "a2-0", "{entry}");
+    Ok("the entry hangs at the target".to_owned())
+}
+
+fn wrong_key(case: &Case<'_>) -> Result<String> {
+    let old = session(8, 1);
+    let file = case.write(&old)?;
+    let wrong = Case { key: "wrong-0123456789", folder: case.folder.clone(), ..*case };
+    let output = wrong.run(&["compact", "s.jsonl", "-q", "--keep-recent-tokens", "120"])?;
+    ensure!(output.status.code() == Some(1), "{}", output.status);
+    ensure!(files::read(&file)? == old, "the file has changed");
+    let errors = String::from_utf8(output.stderr)?;
+    ensure!(!errors.contains("wrong-0123456789"), "the key is shown");
+    Ok(format!(
+        "exit 1, no byte changed: {}",
+        errors.lines().next().unwrap_or_default().trim_start_matches("error: ")
+    ))
+}
+
+fn interrupted(case: &Case<'_>) -> Result<String> {
+    let old = session(8, 1);
+    let file = case.write(&old)?;
+    let events = case.folder.join("events.jsonl");
+    files::write(&events, "")?;
+    let words = ["compact", "s.jsonl", "-q", "--prompts", "long", "--events", "events.jsonl"];
+    let flags = ["--reserve-tokens", "1500", "--keep-recent-tokens", "120"];
+    let mut command = case.command(&[&words[..], &flags].concat());
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
+    let begun = Instant::now();
+    let comes = |line: &str| line.contains("\"received\"") && !line.contains("\"bytes\":0,");
+    while !files::read(&events)?.lines().any(comes) {
+        if let Some(status) = child.try_wait()? {
+            bail!("ended with {status} before the answer came");
         }
-        let begun = Instant::now();
-        let sent = Command::new("kill").args(["-INT", &child.id().to_string()]).status()?;
-        ensure!(sent.success(), "kill: {sent}");
-        let output = child.wait_with_output()?;
-        let took = begun.elapsed();
-        ensure!(output.status.code() == Some(130), "{}: {}", output.status, said(&output));
-        ensure!(files::read(&self.session())? == session, "the session has changed");
-        ensure!(took < Duration::from_secs(1), "it took {took:?}");
-        Ok(format!("status 130 after {} ms; the session as it was", took.as_millis()))
+        if begun.elapsed() > PATIENCE {
+            child.kill()?;
+            bail!("no answer");
+        }
+        std::thread::sleep(Duration::from_millis(5));
     }
+    let signalled = Instant::now();
+    ensure!(Command::new("kill").args(["-INT", &child.id().to_string()]).status()?.success(), "no signal");
+    let status = child.wait()?;
+    let took = signalled.elapsed();
+    ensure!(status.code() == Some(130), "{status}");
+    ensure!(files::read(&file)? == old, "the file has changed");
+    ensure!(took < Duration::from_secs(5), "took {took:?}");
+    Ok(format!("exit 130 after {} ms, no byte changed", took.as_millis()))
 }
 
-fn said(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned()
-}
-
-fn text(value: &Value) -> &str {
-    value.as_str().unwrap_or("")
-}
-
-/// Tokens in and out of requests that the server counted.
-fn tokens(requests: &[Value]) -> Result<String> {
-    let sum = |name: &str| requests.iter().map(|request| request[name].as_u64()).sum::<Option<u64>>();
-    match (sum("promptTokens"), sum("outputTokens")) {
-        (Some(input @ 1..), Some(output @ 1..)) => Ok(format!("{input} tokens in, {output} out")),
-        _ => bail!("tokens are missing: {requests:?}"),
-    }
-}
-
-fn entry(session: &mut String, id: &str, parent: Option<&str>, message: &Value) {
-    let entry = json!({
-        "type": "message", "id": id, "parentId": parent, "timestamp": "2026-01-02T03:04:05.000Z", "message": message
-    });
-    let _ = writeln!(session, "{entry}");
-}
-
-fn answer(text: &str) -> Value {
-    json!({
-        "role": "assistant", "content": [{"type": "text", "text": text}],
-        "provider": "llama.cpp", "model": "smollm2", "stopReason": "stop"
-    })
-}
-
-/// A session of this many turns of about 180 tokens.
-fn turns(n_turns: usize) -> String {
-    const TOPICS: [&str; 6] = ["the sea", "bread", "a bicycle", "the moon", "music", "rain"];
-    let mut session = String::from(
-        "{\"type\":\"session\",\"version\":3,\"id\":\"s\",\"timestamp\":\"2026-01-02T03:04:05.000Z\",\"cwd\":\"/p\",\"title\":\"Talk\"}\n",
+/// A session of oh-my-pi: so many turns, each a question and so many answers.
+fn session(turns: usize, answers: usize) -> String {
+    let mut text = String::from(
+        "{\"type\":\"session\",\"version\":3,\"id\":\"e2e\",\"timestamp\":\"2026-01-02T03:00:00.000Z\",\"cwd\":\"/project\"}\n",
     );
-    let mut parent: Option<String> = None;
-    for n in 0..n_turns {
-        let topic = TOPICS[n % TOPICS.len()];
-        let question = format!("I want to know what {topic} is good for. ").repeat(7);
-        let (user, said) = (format!("u{n}"), format!("a{n}"));
-        entry(&mut session, &user, parent.as_deref(), &json!({"role": "user", "content": question}));
-        entry(
-            &mut session,
-            &said,
-            Some(&user),
-            &answer(&format!("People like {topic} for many reasons. ").repeat(10)),
-        );
-        parent = Some(said);
+    let mut parent = Value::Null;
+    let mut entry = |id: String, message: &Value| {
+        let entry = json!({"type": "message", "id": id, "parentId": parent, "timestamp": "2026-01-02T03:00:01.000Z", "message": message});
+        let _ = writeln!(text, "{entry}");
+        parent = json!(id);
+    };
+    for turn in 0..turns {
+        let question = format!("Where does the river number {turn} begin, and which towns lie on it?");
+        entry(format!("u{turn}"), &json!({"role": "user", "content": question}));
+        for n in 0..answers {
+            let words = format!(
+                "River {turn} begins in the hills; town {n} lies on its left bank, behind the old mill. "
+            );
+            entry(
+                format!("a{turn}-{n}"),
+                &json!({"role": "assistant", "content": [{"type": "text", "text": words}], "provider": "llama.cpp",
+                    "model": "smollm2", "stopReason": "stop"}),
+            );
+        }
     }
-    session
+    text
 }
 
-/// One more turn of many answers, behind three.
-fn long_turn(session: &mut String) {
-    entry(session, "u9", Some("a2"), &json!({"role": "user", "content": "Now tell me all about trains."}));
-    let mut parent = "u9".to_owned();
-    for n in 0..8 {
-        let id = format!("t{n}");
-        entry(session, &id, Some(&parent), &answer(&format!("Train {n} is red and fast. ").repeat(8)));
-        parent = id;
+/// Prompts that a model of this size can follow.
+fn write_prompts(folder: &Path, prompt: &str) -> Result<()> {
+    std::fs::create_dir_all(folder.join("compaction"))?;
+    std::fs::create_dir_all(folder.join("system"))?;
+    files::write(&folder.join("system/summarization-system.md"), "You answer briefly.")?;
+    for name in ["summary", "update-summary", "turn-prefix", "short-summary"] {
+        files::write(&folder.join(format!("compaction/compaction-{name}.md")), prompt)?;
     }
+    files::write(&folder.join("compaction/branch-summary.md"), prompt)
+}
+
+/// The program of the workspace, built if need be.
+fn program() -> Result<PathBuf> {
+    let root = files::root()?;
+    let mut command = Command::new("cargo");
+    let status = command.args(["build", "--quiet", "--package", "sesstool"]).current_dir(&root).status()?;
+    ensure!(status.success(), "the program cannot be built");
+    Ok(root.join("target/debug/sesstool"))
 }

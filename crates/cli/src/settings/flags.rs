@@ -85,7 +85,7 @@ pub struct SummarizerFlags {
     /// Summarise with this model, e.g. anthropic/claude-sonnet-4-5; repeat it for ones to fall back to
     #[arg(short, long, value_name = "NAME/ID")]
     pub model: Vec<String>,
-    /// Address of the first model's service and of those whose names are not known; the others keep their own
+    /// Address of the model's service, for a name that is not known or another place; NAME=URL (several with blanks between) where models of several providers are asked: a key goes to no address but its own
     #[arg(long, value_name = "URL")]
     pub base_url: Option<String>,
     /// Use this summarizer whatever else is set

@@ -1,10 +1,10 @@
 //! The program as a user meets it: exit statuses, output, files. One module for each command.
 
 mod agents;
-mod asked;
 mod auto;
 mod branch;
 mod cancel;
+mod candidates;
 mod compact;
 mod completions;
 mod context;
@@ -19,10 +19,11 @@ mod live;
 mod maintenance;
 mod man;
 mod models;
+mod models_asked;
 mod prune;
 mod readme;
 mod schema;
-mod service;
+mod server;
 mod sessions;
 mod settings;
 mod stopped;

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::service::{Reply, Service, chat, failure};
+use crate::server::{Answer, Server};
 use crate::sessions::omp;
 use crate::support::{Ran, TestEnv};
 
@@ -55,7 +55,9 @@ fn both_signals_end_a_wait_for_a_retry() {
         let old = omp("one", 60);
         env.write("a.jsonl", &old);
         env.write("events.jsonl", "");
-        let service = Service::start(|_| failure(429, "retry-after: 60\r\n", "slow down"));
+        let service = Server::start(|_| {
+            Answer::whole(429, &[("retry-after", "60")], r#"{"error":{"message":"slow down"}}"#)
+        });
         let child = started(
             &env,
             &["compact", "--events", "events.jsonl", "-m", "local/m", "--base-url", &service.url, "a.jsonl"],
@@ -81,9 +83,9 @@ fn a_retry_that_helps_is_told_with_its_end() {
     let env = TestEnv::new();
     env.write("a.jsonl", omp("one", 60));
     env.write_settings(r#"{"retry":{"baseDelayMs":1}}"#);
-    let service = Service::start(|asked| match asked.number {
-        0 => failure(503, "", "a moment"),
-        _ => chat("A summary."),
+    let service = Server::start(|asked| match asked.number {
+        0 => Answer::error(503, "a moment"),
+        _ => Answer::chat("A summary.", 10, 5),
     });
     let ran = env.run([
         "compact",
@@ -124,7 +126,7 @@ fn a_signal_ends_a_branch_summary_in_mid_request() {
     let env = TestEnv::new();
     let old = omp("one", 30);
     env.write("a.jsonl", &old);
-    let service = Service::start(|_| Reply::Silence);
+    let service = Server::start(|_| Answer::hang());
     let child = started(
         &env,
         &["branch", "-s", "-m", "local/m", "--base-url", &service.url, "--to", "b3", "a.jsonl"],

@@ -2,6 +2,7 @@
 
 use ureq::http::Uri;
 
+use super::table::Wire;
 use crate::error::SetupError;
 
 /// A base URL that can be asked.
@@ -43,6 +44,18 @@ impl Address {
             format!("{base}{path}")
         };
         self.with_path(&path, self.uri.query())
+    }
+
+    /// How the service is spoken to, where the address ends in the path of a call.
+    pub(crate) fn wire(&self) -> Option<Wire> {
+        let path = self.uri.path().trim_end_matches('/');
+        [
+            ("/messages", Wire::Messages),
+            ("/responses", Wire::Responses),
+            ("/chat/completions", Wire::ChatCompletions),
+        ]
+        .into_iter()
+        .find_map(|(end, wire)| path.ends_with(end).then_some(wire))
     }
 
     /// The address as it is.
@@ -145,6 +158,18 @@ mod tests {
             "/chat/completions",
             "https://h/v1/chat/completions?api-version=1",
         );
+    }
+
+    #[test]
+    fn an_address_of_a_call_says_how_it_is_spoken_to() {
+        for (url, expected) in [
+            ("http://h/v1/messages", Some(Wire::Messages)),
+            ("http://h/v1/responses/", Some(Wire::Responses)),
+            ("http://h/v1/chat/completions?x=1", Some(Wire::ChatCompletions)),
+            ("http://h/v1", None),
+        ] {
+            assert_eq!(Address::parse(url).unwrap().wire(), expected, "{url}");
+        }
     }
 
     #[test]

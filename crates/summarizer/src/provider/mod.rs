@@ -140,7 +140,7 @@ pub trait Provider: Send + Sync {
 pub struct ModelSetup {
     /// `NAME/ID`: a name of [`TABLE`], or any other with `base_url`.
     pub model: String,
-    /// Another address than the table's, without the path of the call.
+    /// Another address than the table's, without the path of the call; with that path it says how the service is spoken to.
     pub base_url: Option<String>,
     /// The key; the caller reads it from the variable that [`key_variable`] names.
     pub key: Option<Secret>,
@@ -204,7 +204,8 @@ pub fn open(setup: &ModelSetup) -> Result<Box<dyn Provider>, SetupError> {
             format!("set the environment variable {}", row.key_variable),
         ));
     }
-    let wire = setup.wire.unwrap_or_else(|| match row {
+    // An address that names the call says how it is spoken to.
+    let wire = setup.wire.or_else(|| address.wire()).unwrap_or_else(|| match row {
         // Proxies that stand in for the real service rarely speak Responses.
         Some(row) if row.wire == Wire::Responses && !address.same_host(row.base_url) => Wire::ChatCompletions,
         Some(row) => row.wire,

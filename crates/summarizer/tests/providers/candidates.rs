@@ -223,15 +223,19 @@ fn cancelling_ends_a_wait_and_asks_nobody_else() {
     let providers = vec![scripted("a", vec![transient(), Ok("no")]), scripted("b", vec![Ok("no")])];
     let clock = Noted { cancels: true, ..Noted::default() };
     let candidates = Candidates { providers: &providers, settings: RetrySettings::default(), clock: &clock };
-    let ends = Mutex::new(Vec::new());
+    let told = Mutex::new(Vec::new());
     let tell = |progress: Progress<'_>| {
-        if let Progress::RetryEnd { attempt, error } = progress {
-            ends.lock().unwrap().push((attempt, error.map(|error| error.failure)));
-        }
+        told.lock().unwrap().push(match progress {
+            Progress::RetryStart { attempt, .. } => format!("retry {attempt}"),
+            Progress::RetryEnd { attempt, error } => {
+                format!("retry {attempt} ended: {:?}", error.map(|error| error.failure))
+            }
+            other => format!("{other:?}"),
+        });
     };
     assert_eq!(candidates.complete(&request(), &Cancel::new(), &tell), Err(Error::Cancelled));
     // Whoever was told that a retry begins is told that it has ended.
-    assert_eq!(ends.into_inner().unwrap(), [(1, Some(Failure::Cancelled))]);
+    assert_eq!(told.into_inner().unwrap(), ["retry 1", "retry 1 ended: Some(Cancelled)"]);
 }
 
 #[test]
