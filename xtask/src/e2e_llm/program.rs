@@ -36,7 +36,7 @@ struct Case<'a> {
 pub(super) fn cases(port: u16) -> Result<Vec<(String, String, String)>> {
     let program = program()?;
     let folder = files::scratch("e2e-llm")?;
-    write_prompts(&folder.join("prompts"), "Write one short sentence about the text above.")?;
+    write_prompts(&folder.join("prompts"), "Say in one short sentence what this conversation is about.")?;
     write_prompts(&folder.join("long"), "Tell a very long story about a ship, with many chapters.")?;
     let mut rows = Vec::new();
     for way in WAYS {
@@ -238,7 +238,7 @@ fn session(turns: usize, answers: usize) -> String {
 fn write_prompts(folder: &Path, prompt: &str) -> Result<()> {
     std::fs::create_dir_all(folder.join("compaction"))?;
     std::fs::create_dir_all(folder.join("system"))?;
-    files::write(&folder.join("system/summarization-system.md"), "You answer briefly.")?;
+    files::write(&folder.join("system/summarization-system.md"), "You answer in one short sentence.")?;
     for name in ["summary", "update-summary", "turn-prefix", "short-summary"] {
         files::write(&folder.join(format!("compaction/compaction-{name}.md")), prompt)?;
     }
