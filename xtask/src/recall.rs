@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use rayon::prelude::*;
+use session_model::text::units;
 use summarizer::embedded::{EmbeddedInput, Kind, Weights, summarize};
 
 use crate::files;
@@ -45,7 +46,7 @@ pub(crate) struct Args {
     /// Measure how fast summaries are made of a generated session
     #[arg(long)]
     speed: bool,
-    /// Print the embedded summaries of one session instead
+    /// Print the summaries of one session instead: the recorded ones, each with ours at the same cut, and ours where sesstool would cut
     #[arg(long, value_name = "FILE")]
     show: Option<PathBuf>,
     /// Size of the summaries that --show and --examples print, in tokens
@@ -156,13 +157,13 @@ fn without_copies(traces: Vec<Trace>) -> Vec<Trace> {
 
 fn show(path: &Path, limit: u64, finder: &Finder) -> Result<()> {
     let trace = Trace::read(path, finder)?.context("no session")?;
-    for point in trace.points.iter().filter(|point| point.recorded.is_none()) {
-        println!(
-            "==== {} of {} entries\n\n{}\n",
-            point.summarised.end,
-            trace.steps.len(),
-            shown(&trace, point, limit)
-        );
+    for point in &trace.points {
+        println!("==== {} of {} entries\n", point.summarised.end, trace.steps.len());
+        if let Some(recorded) = &point.recorded {
+            let tokens = units(recorded).div_ceil(4);
+            println!("---- recorded, {tokens} tokens\n\n{recorded}\n\n---- ours, at most {limit} tokens\n");
+        }
+        println!("{}\n", shown(&trace, point, limit));
     }
     Ok(())
 }

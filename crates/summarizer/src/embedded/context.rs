@@ -2,7 +2,7 @@
 //! were read, and lines of outputs.
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, BinaryHeap};
+use std::collections::{BTreeMap, BinaryHeap, HashSet};
 
 use memchr::memmem;
 use session_model::error::RecordError;
@@ -273,9 +273,10 @@ fn gave(
         })?;
         left -= text.len();
         let mut lines: Vec<(f64, usize, &str)> = Vec::new();
+        let mut seen = HashSet::new();
         for (number, line) in text.lines().flat_map(pieces).enumerate() {
             let line = line.trim();
-            if !QUOTED_LENGTHS.contains(&line.len()) || line.contains('`') {
+            if !QUOTED_LENGTHS.contains(&line.len()) || line.contains('`') || !seen.insert(line) {
                 continue;
             }
             let sum: f64 = ranks.places_in(line).iter().map(|&place| ranks.facts[place].chance).sum();
