@@ -2,7 +2,9 @@
 
 use session_model::text::units;
 use session_model::value::Value;
-use summarizer::embedded::{EmbeddedInput, Kind, Weights, expanded, facts_index, features, summarize_by};
+use summarizer::embedded::{
+    EmbeddedInput, Kind, Weights, expanded, facts_index, features, short_summary, summarize_by,
+};
 
 use super::Args;
 use super::facts::Finder;
@@ -12,6 +14,8 @@ use super::points::{Point, Trace};
 use super::survival::Survival;
 use super::table::Scores;
 
+/// Most tokens of a short summary, as compactions have it.
+const MOST_SHORT: u64 = 512;
 /// Needed facts that a point must have to be scored.
 const FEWEST: usize = 10;
 /// Sizes of the index that is put behind recorded summaries, in tokens.
@@ -85,6 +89,9 @@ impl Scored {
         let needed = &scene.needed;
         let scores = if scene.point.recorded.is_some() { &mut self.recorded } else { &mut self.assumed };
         scores.open_point();
+        let short =
+            short_summary(&scene.messages, &scene.kept, MOST_SHORT).expect("the messages are in memory");
+        scores.add("short summary", needed, &short, units(&short).div_ceil(4));
         let mut sizes: Vec<(String, u64)> =
             args.budgets().into_iter().map(|limit| (limit.to_string(), limit)).collect();
         if let Some(recorded) = &scene.point.recorded {
