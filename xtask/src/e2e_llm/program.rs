@@ -13,12 +13,9 @@ use crate::files;
 
 /// Longer than any of the cases takes.
 const PATIENCE: Duration = Duration::from_secs(300);
-/// The program's way to each of the server's calls: the name of the way, the address's path, the model, the key's variable.
-const WAYS: [(&str, &str, &str, &str); 3] = [
-    ("ChatCompletions", "/v1", "llama.cpp/smollm2", "LLAMA_API_KEY"),
-    ("Responses", "/v1/responses", "llama.cpp/smollm2", "LLAMA_API_KEY"),
-    ("Messages", "/v1/messages", "llama.cpp/smollm2", "LLAMA_API_KEY"),
-];
+/// The program's way to each of the server's calls: the name of the way, and the address's path.
+const WAYS: [(&str, &str); 3] =
+    [("ChatCompletions", "/v1"), ("Responses", "/v1/responses"), ("Messages", "/v1/messages")];
 
 /// What the program is run with.
 struct Case<'a> {
@@ -26,7 +23,8 @@ struct Case<'a> {
     folder: PathBuf,
     port: u16,
     key: &'a str,
-    way: (&'a str, &'a str, &'a str, &'a str),
+    /// Of the address.
+    path: &'a str,
 }
 
 /// Runs every case; gives the rows of the report: way, what was done, what came.
@@ -34,17 +32,17 @@ struct Case<'a> {
 /// # Errors
 /// The program cannot be built, or a case ended otherwise than it should.
 pub(super) fn cases(port: u16) -> Result<Vec<(String, String, String)>> {
-    let program = program()?;
+    let program = files::release_program()?;
     let folder = files::scratch("e2e-llm")?;
     write_prompts(&folder.join("prompts"), "Say in one short sentence what this conversation is about.")?;
     write_prompts(&folder.join("long"), "Tell a very long story about a ship, with many chapters.")?;
     let mut rows = Vec::new();
-    for way in WAYS {
-        let case = Case { program: &program, folder: folder.clone(), port, key: KEY, way };
+    for (way, path) in WAYS {
+        let case = Case { program: &program, folder: folder.clone(), port, key: KEY, path };
         for (done, run) in CASES {
-            let came = run(&case).with_context(|| format!("{}: {done}", way.0))?;
-            println!("sesstool, {}: {done}: {came}", way.0);
-            rows.push((way.0.to_owned(), (*done).to_owned(), came));
+            let came = run(&case).with_context(|| format!("{way}: {done}"))?;
+            println!("sesstool, {way}: {done}: {came}");
+            rows.push((way.to_owned(), (*done).to_owned(), came));
         }
     }
     std::fs::remove_dir_all(&folder)?;
@@ -64,15 +62,15 @@ const CASES: &[(&str, Run)] = &[
 
 impl Case<'_> {
     fn command(&self, words: &[&str]) -> Command {
-        let (_, path, model, variable) = self.way;
+        let address = format!("http://127.0.0.1:{}{}", self.port, self.path);
         let mut command = Command::new(self.program);
         command
             .args(words)
-            .args(["--model", model, "--base-url", &format!("http://127.0.0.1:{}{path}", self.port)])
+            .args(["--model", "llama.cpp/smollm2", "--base-url", &address])
             .current_dir(&self.folder)
             .env_clear()
             .env("HOME", &self.folder)
-            .env(variable, self.key)
+            .env("LLAMA_API_KEY", self.key)
             .stdin(Stdio::null());
         command
     }
@@ -243,13 +241,4 @@ fn write_prompts(folder: &Path, prompt: &str) -> Result<()> {
         files::write(&folder.join(format!("compaction/compaction-{name}.md")), prompt)?;
     }
     files::write(&folder.join("compaction/branch-summary.md"), prompt)
-}
-
-/// The program of the workspace, built if need be.
-fn program() -> Result<PathBuf> {
-    let root = files::root()?;
-    let mut command = Command::new("cargo");
-    let status = command.args(["build", "--quiet", "--package", "sesstool"]).current_dir(&root).status()?;
-    ensure!(status.success(), "the program cannot be built");
-    Ok(root.join("target/debug/sesstool"))
 }

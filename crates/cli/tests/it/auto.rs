@@ -1,15 +1,11 @@
 //! `compact --auto`: overflow recovery, pruning first, thresholds, idle, events (spec 6.4).
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::sessions::{omp, pi, with_entry};
-use crate::support::TestEnv;
+use crate::support::{TestEnv, entries};
 
 const TOO_LONG: &str = r#""message":{"role":"assistant","content":[],"provider":"anthropic","model":"claude-sonnet-4-5","stopReason":"error","errorMessage":"prompt is too long: 219898 tokens > 200000 maximum"}"#;
-
-fn entries(file: &str) -> Vec<Value> {
-    file.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
-}
 
 #[test]
 fn after_an_overflow_the_failed_message_is_in_the_file_and_not_in_the_context() {

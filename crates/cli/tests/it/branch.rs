@@ -1,13 +1,7 @@
 //! `sesstool branch`: where the summary hangs, and what is said without one.
 
-use serde_json::Value;
-
 use crate::sessions::{omp, pi};
-use crate::support::TestEnv;
-
-fn last_entry(file: &str) -> Value {
-    serde_json::from_str(file.lines().last().expect("a line")).expect("JSON")
-}
+use crate::support::{TestEnv, last_entry};
 
 #[test]
 fn the_summary_hangs_at_the_target() {

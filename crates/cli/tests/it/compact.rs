@@ -3,11 +3,7 @@
 use serde_json::Value;
 
 use crate::sessions::{append_turns, last_id, omp, pi, with_entry};
-use crate::support::TestEnv;
-
-fn last_entry(file: &str) -> Value {
-    serde_json::from_str(file.lines().last().expect("a line")).expect("JSON")
-}
+use crate::support::{TestEnv, last_entry};
 
 #[test]
 fn works_with_nothing_configured_and_says_how_to_use_a_model() {

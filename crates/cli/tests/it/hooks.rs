@@ -3,11 +3,7 @@
 use serde_json::Value;
 
 use crate::sessions::omp;
-use crate::support::{Ran, TestEnv};
-
-fn last_entry(file: &str) -> Value {
-    serde_json::from_str(file.lines().last().expect("a line")).expect("JSON")
-}
+use crate::support::{Ran, TestEnv, last_entry};
 
 fn compact(env: &TestEnv, hooks: &[&str]) -> Ran {
     let mut args = vec!["compact", "--json"];

@@ -3,7 +3,6 @@
 mod agents;
 mod auto;
 mod branch;
-mod cancel;
 mod candidates;
 mod compact;
 mod completions;

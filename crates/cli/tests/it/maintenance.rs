@@ -3,11 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::sessions::{append_turns, last_id, omp, pi, with_entry};
-use crate::support::TestEnv;
-
-fn entries(file: &str) -> Vec<Value> {
-    file.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
-}
+use crate::support::{TestEnv, entries};
 
 /// Events of `compact --auto` with these flags, in their order.
 fn events(env: &TestEnv, flags: &[&str]) -> (Option<i32>, Vec<Value>) {

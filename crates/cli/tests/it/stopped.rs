@@ -1,4 +1,5 @@
-//! Signals while something is waited for: a retry, a hook, an answer. It ends soon, with 130, and no session has changed.
+//! Signals while something is waited for: a retry, a hook, an answer, in the middle of a batch. It ends soon, with 130, and no session
+//! has changed that is not reported as done.
 
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -7,7 +8,7 @@ use serde_json::Value;
 
 use crate::server::{Answer, Server};
 use crate::sessions::omp;
-use crate::support::{Ran, TestEnv};
+use crate::support::{Ran, TestEnv, entries};
 
 /// The requirement is a second; what is waited for would take a minute, and a machine may be busy.
 const SOON: Duration = Duration::from_secs(20);
@@ -43,9 +44,7 @@ fn until(what: &str, mut is_so: impl FnMut() -> bool) {
 }
 
 fn events(env: &TestEnv, kind: &str) -> Vec<Value> {
-    let all = env.read("events.jsonl");
-    let events = all.lines().map(|line| serde_json::from_str::<Value>(line).expect("a line of JSON"));
-    events.filter(|event| event["type"] == kind).collect()
+    entries(&env.read("events.jsonl")).into_iter().filter(|event| event["type"] == kind).collect()
 }
 
 #[test]
@@ -134,4 +133,34 @@ fn a_signal_ends_a_branch_summary_in_mid_request() {
     service.wait_for(1);
     stopped(child, "-INT");
     assert_eq!((env.read("a.jsonl"), env.names()), (old, vec!["a.jsonl".to_owned()]));
+}
+
+#[test]
+fn a_batch_of_a_hundred_stops_and_only_reported_files_have_changed() {
+    let env = TestEnv::new();
+    let old = omp("one", 40);
+    for n in 0..100 {
+        env.write(&format!("s/{n:03}.jsonl"), &old);
+    }
+    // Each compaction makes two requests or three; so a few files are done, and then nothing moves.
+    let server = Server::start(|asked| match asked.number {
+        0..9 => Answer::summary("Done so far."),
+        _ => Answer::hang(),
+    });
+    let child = started(&env, &["compact", "--json", "-j", "4", "--remote-endpoint", &server.url, "s"]);
+    server.wait_for(13);
+    let records = stopped(child, "-INT").json();
+    let done = records.iter().filter(|record| record["status"] == "done");
+    let reported: Vec<&str> = done.map(|record| record["file"].as_str().expect("a name")).collect();
+    for n in 0..100 {
+        let name = format!("s/{n:03}.jsonl");
+        let is_reported = reported.contains(&name.as_str());
+        assert_eq!(env.read(&name) != old, is_reported, "{name}");
+    }
+    let leftovers: Vec<_> = std::fs::read_dir(env.work().join("s"))
+        .expect("the folder")
+        .filter_map(|entry| entry.expect("an entry").file_name().into_string().ok())
+        .filter(|name| !name.ends_with(".jsonl") && !name.ends_with(".jsonl.undo"))
+        .collect();
+    assert_eq!(leftovers, Vec::<String>::new());
 }

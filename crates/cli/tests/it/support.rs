@@ -105,7 +105,7 @@ impl Ran {
     /// The objects of standard output, one a line.
     #[track_caller]
     pub(crate) fn json(&self) -> Vec<serde_json::Value> {
-        self.stdout.lines().map(|line| serde_json::from_str(line).expect("a line of JSON")).collect()
+        entries(&self.stdout)
     }
 
     /// Its status, if it said nothing on standard error.
@@ -124,6 +124,18 @@ impl Ran {
         };
         self.json().iter().map(text).collect()
     }
+}
+
+/// The objects of a text, one a line.
+#[track_caller]
+pub(crate) fn entries(text: &str) -> Vec<serde_json::Value> {
+    text.lines().map(|line| serde_json::from_str(line).expect("a line of JSON")).collect()
+}
+
+/// The last object of a text.
+#[track_caller]
+pub(crate) fn last_entry(text: &str) -> serde_json::Value {
+    serde_json::from_str(text.lines().last().expect("a line")).expect("a line of JSON")
 }
 
 /// The program that is tested.

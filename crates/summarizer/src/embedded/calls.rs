@@ -175,12 +175,8 @@ impl Calls {
         }
         changes.append(&mut self.changes);
         self.changes = changes;
-        let changed: HashSet<&str> = self.changes.iter().map(|change| change.path.as_str()).collect();
-        let mut reads = previous.reads.clone();
-        reads.append(&mut self.reads);
-        let mut reads = only_newest(reads, String::clone);
-        reads.retain(|path| !changed.contains(path.as_str()));
-        self.reads = reads;
+        self.reads.splice(..0, previous.reads.iter().cloned());
+        self.finish_reads();
         previous
     }
 
@@ -190,13 +186,17 @@ impl Calls {
         self.changes.sort_by_key(|change| change.last);
         self.commands =
             only_newest(std::mem::take(&mut self.commands), |command| base(&command.line).to_owned());
-        let changed: HashSet<&str> = self.changes.iter().map(|change| change.path.as_str()).collect();
-        let mut reads = only_newest(std::mem::take(&mut self.reads), String::clone);
-        reads.retain(|path| !changed.contains(path.as_str()));
-        self.reads = reads;
+        self.finish_reads();
         self.outputs = only_newest(std::mem::take(&mut self.outputs), |output| {
             (output.about.clone(), output.is_written)
         });
+    }
+
+    /// Leaves each file that was read once, and none that was changed.
+    fn finish_reads(&mut self) {
+        let changed: HashSet<&str> = self.changes.iter().map(|change| change.path.as_str()).collect();
+        self.reads = only_newest(std::mem::take(&mut self.reads), String::clone);
+        self.reads.retain(|path| !changed.contains(path.as_str()));
     }
 
     /// Calls that failed and did not work later, in their order.

@@ -204,6 +204,17 @@ mod tests {
         run(command_line, input, LONG, &Cancel::new()).expect("the command runs")
     }
 
+    /// A switch, and the thread that turns it when the command runs.
+    fn turned_soon() -> (Cancel, std::thread::JoinHandle<()>) {
+        let cancel = Cancel::new();
+        let of_the_other = cancel.clone();
+        let other = std::thread::spawn(move || {
+            std::thread::sleep(Duration::from_millis(100));
+            of_the_other.cancel();
+        });
+        (cancel, other)
+    }
+
     #[test]
     fn input_goes_in_and_output_comes_out() {
         let output = ran("cat; echo oops >&2; exit 3", b"hello");
@@ -235,12 +246,7 @@ mod tests {
 
     #[test]
     fn cancelling_kills_what_has_closed_its_output_too() {
-        let cancel = Cancel::new();
-        let of_the_other = cancel.clone();
-        let other = std::thread::spawn(move || {
-            std::thread::sleep(Duration::from_millis(100));
-            of_the_other.cancel();
-        });
+        let (cancel, other) = turned_soon();
         assert_eq!(run("exec >&- 2>&-; sleep 1000", b"", LONG, &cancel), Err(RunError::Cancelled));
         other.join().unwrap();
     }
@@ -261,12 +267,7 @@ mod tests {
 
     #[test]
     fn cancelling_kills_it_at_once() {
-        let cancel = Cancel::new();
-        let of_the_other = cancel.clone();
-        let other = std::thread::spawn(move || {
-            std::thread::sleep(Duration::from_millis(100));
-            of_the_other.cancel();
-        });
+        let (cancel, other) = turned_soon();
         assert_eq!(run("sleep 1000", b"", LONG, &cancel), Err(RunError::Cancelled));
         assert_eq!(run("echo hi", b"", LONG, &cancel), Err(RunError::Cancelled));
         other.join().unwrap();
