@@ -264,7 +264,7 @@ mod tests {
 
     #[test]
     fn memory_is_aligned_and_keeps_what_is_written_as_that_of_the_standard_library() {
-        let n_steps = if cfg!(miri) { 200 } else { 20_000 };
+        let n_steps = if cfg!(miri) { 200 } else { 6000 };
         run(n_steps, 0x2545_F491_4F6C_DD1D);
         std::thread::scope(|scope| {
             for seed in 1..=2 {
