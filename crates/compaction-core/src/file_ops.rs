@@ -39,21 +39,21 @@ impl FileOps {
     /// Takes the files that the items' tool calls touch.
     pub fn collect<'i>(&mut self, sequence: &Sequence<'_>, items: impl IntoIterator<Item = &'i Item>) {
         for item in items {
-            sequence.calls(item).iter().filter_map(|call| call.file.as_ref()).for_each(|file| self.add(file));
-            if let Some(message) = sequence.message(item) {
-                message.nested_files.iter().for_each(|file| self.add(file));
-            }
+            let nested = sequence.message(item).map_or(&[][..], |message| &message.nested_files);
+            let files =
+                sequence.calls(item).iter().filter_map(|call| call.file).chain(nested.iter().copied());
+            files.for_each(|FileOp { action, path }| self.add(action, sequence.session.name(path)));
         }
     }
 
     /// Takes one file.
-    pub fn add(&mut self, file: &FileOp) {
-        let list = match file.action {
+    pub fn add(&mut self, action: FileAction, path: &str) {
+        let list = match action {
             FileAction::Read => &mut self.read,
             FileAction::Write => &mut self.written,
             FileAction::Edit => &mut self.edited,
         };
-        list.push(file.path.to_string());
+        list.push(path.to_owned());
     }
 
     /// Sorts the lists and drops repeats.

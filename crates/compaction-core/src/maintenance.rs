@@ -120,7 +120,7 @@ pub fn overflow(sequence: &Sequence<'_>, window: Option<u64>) -> Option<Overflow
     let is_overflow = if is_error {
         message.error_message.as_deref().is_some_and(|text| find_overflow(text).is_some())
     } else {
-        let usage = message.usage.filter(|usage| !usage.is_zero());
+        let usage = message.usage().filter(|usage| !usage.is_zero());
         usage.zip(window).is_some_and(|(usage, window)| usage.prompt_tokens() > window as f64)
     };
     is_overflow.then(|| Overflow { entry, is_error, can_leave: is_error && is_last(sequence, entry) })

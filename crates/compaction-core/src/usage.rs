@@ -27,14 +27,14 @@ pub fn measured(sequence: &Sequence<'_>) -> Option<Measured> {
             return None;
         }
         let Some(message) = entry.message() else { continue };
-        let usage = message.usage.filter(|usage| !usage.is_zero());
+        let usage = message.usage().filter(|usage| !usage.is_zero());
         if message.role == Role::Assistant && !message.is_failed() && usage.is_some() {
             (found, measured_at) = (usage.map(|usage| (number, usage)), at);
             break;
         }
     }
     let (number, usage) = found?;
-    let pruned = pruned_since(sequence, measured_at, session.entry(number).time_ms) as f64;
+    let pruned = pruned_since(sequence, measured_at, session.entry(number).time_ms()) as f64;
     let less = |tokens: f64| if pruned > 0.0 { (tokens - pruned).max(0.0) } else { tokens };
     Some(Measured {
         entry: number,

@@ -172,7 +172,7 @@ fn copy<'r>(record: &Value<'r>, fields: &[&'static str], message: &mut Object<'r
 
 /// Messages made from entries have the entry's time; one that cannot be read is null, as JavaScript prints it.
 fn finish<'r>(mut message: Object<'r>, entry: &Entry) -> Value<'r> {
-    message.set("timestamp", entry.time_ms.map_or(Value::Null, |time| Value::Number(time as f64)));
+    message.set("timestamp", entry.time_ms().map_or(Value::Null, |time| Value::Number(time as f64)));
     Value::Object(message)
 }
 

@@ -1,5 +1,6 @@
 //! The header, the kinds of entries with their wire names, and what is known of each entry.
 
+use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use crate::message::{Call, MessageFacts};
@@ -9,9 +10,21 @@ use crate::value::{Object, Value};
 /// Place of an entry in the order of the file.
 pub type EntryNo = u32;
 
-/// A name (id, tool, model) that the session has seen; [`crate::session::Session::name`] gives its text.
+/// A name (id, tool, model, path) that the session has seen; [`crate::session::Session::name`] gives its text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct NameNo(pub(crate) u32);
+pub struct NameNo(NonZeroU32);
+
+impl NameNo {
+    /// The name at this place in the order in which names came.
+    pub(crate) fn of_place(place: usize) -> NameNo {
+        let number = u32::try_from(place + 1).ok().and_then(NonZeroU32::new);
+        NameNo(number.expect("a file has fewer than 2³² names"))
+    }
+
+    pub(crate) fn place(self) -> usize {
+        self.0.get() as usize - 1
+    }
+}
 
 /// The first object of a session (spec 1.2).
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -127,8 +140,8 @@ pub struct Entry {
     pub id: NameNo,
     /// What it hangs on.
     pub parent: Parent,
-    /// Its time, in milliseconds since 1970.
-    pub time_ms: Option<i64>,
+    /// Its time; [`NO_TIME`] if it has none.
+    time_ms: i64,
     /// Where its record stands.
     pub span: Span,
     /// Tokens of what it gives the model; for a context edit, of the content that it puts in another's place.
@@ -142,15 +155,15 @@ pub struct Entry {
 pub enum Facts {
     /// Nothing else matters.
     None,
-    /// A message. Shared, as small entries are, so that a session with more records costs no second copy of most of its index.
-    Message(Arc<MessageFacts>),
+    /// A message.
+    Message(MessageFacts),
     /// A compaction.
     Compaction(Box<CompactionFacts>),
     /// A branch summary.
     BranchSummary(Box<SummaryFacts>),
     /// A context edit.
     ContextEdit(Box<ContextEditFacts>),
-    /// A small entry of state, whole.
+    /// A small entry of state, whole. Shared, so that a session with more records costs no second copy.
     State(Arc<Value<'static>>),
 }
 
@@ -193,7 +206,26 @@ pub struct ContextEditFacts {
     pub calls: Box<[Call]>,
 }
 
+/// No time that can be written is as early.
+const NO_TIME: i64 = i64::MIN;
+
 impl Entry {
+    pub(crate) fn new(
+        kind: EntryKind,
+        id: NameNo,
+        parent: Parent,
+        time_ms: Option<i64>,
+        span: Span,
+    ) -> Entry {
+        let time_ms = time_ms.unwrap_or(NO_TIME);
+        Entry { kind, id, parent, time_ms, span, estimate: 0, facts: Facts::None }
+    }
+
+    /// Its time, in milliseconds since 1970.
+    pub fn time_ms(&self) -> Option<i64> {
+        (self.time_ms != NO_TIME).then_some(self.time_ms)
+    }
+
     /// The facts of a message entry.
     pub fn message(&self) -> Option<&MessageFacts> {
         match &self.facts {

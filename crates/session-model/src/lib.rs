@@ -15,6 +15,8 @@ pub mod execution_text;
 mod links;
 pub mod marks;
 pub mod message;
+mod message_facts;
+mod message_scan;
 pub mod migrate;
 pub mod model_message;
 mod names;

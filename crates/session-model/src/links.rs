@@ -1,24 +1,34 @@
 //! Ties entries to their parents, and says where the tree is broken: all in time linear in the number of entries (spec 1.5).
 
-use crate::entry::{EntryNo, NameNo, Parent};
+use crate::entry::{EntryNo, Parent};
 use crate::error::{Problem, ProblemKind};
-use crate::session::Session;
+use crate::session::{NO_ENTRY, Session};
 
-/// Fills in the index by id and the parents, and reports duplicate ids, missing parents and cycles.
-pub(crate) fn link(session: &mut Session, parents: &[Option<NameNo>], problems: &mut Vec<Problem>) {
+/// Fills in the index by id, makes entries of parents that are given by name, and reports duplicate ids, missing parents and
+/// cycles.
+pub(crate) fn link(session: &mut Session, problems: &mut Vec<Problem>) {
     for number in 0..session.entries.len() as EntryNo {
-        let id = session.entry(number).id;
-        if let Some(earlier) = session.by_id[id.0 as usize].replace(number) {
+        let place = session.entry(number).id.place();
+        let earlier = std::mem::replace(&mut session.by_id[place], number);
+        if earlier != NO_ENTRY {
             problems.push(problem(session, earlier, ProblemKind::DuplicateId, 1));
         }
     }
-    for (number, parent) in parents.iter().enumerate() {
-        session.entries[number].parent = match parent {
-            None => Parent::Root,
-            Some(name) => session.by_name(*name).map_or(Parent::Missing(*name), Parent::Entry),
-        };
+    let mut all_behind_parents = true;
+    let by_id = &session.by_id;
+    for (number, entry) in session.entries.iter_mut().enumerate() {
+        let Parent::Missing(name) = entry.parent else { continue };
+        let parent = by_id[name.place()];
+        if parent != NO_ENTRY {
+            entry.parent = Parent::Entry(parent);
+        }
+        // NO_ENTRY is no earlier entry.
+        all_behind_parents &= (parent as usize) < number;
     }
-    broken_links(session, problems);
+    // Where each parent is an earlier entry, each walk ends at a root.
+    if !all_behind_parents {
+        broken_links(session, problems);
+    }
 }
 
 /// What the walk from an entry towards the root ends at.

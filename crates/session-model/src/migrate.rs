@@ -29,12 +29,12 @@ pub(crate) fn made_id(number: EntryNo, record: &str, taken: impl Fn(&str) -> boo
 pub(crate) fn kept_by_index(
     entries: &mut [Entry],
     kept_indexes: &[(EntryNo, Option<f64>)],
-    by_index: &[Option<EntryNo>],
+    no_entries: &[usize],
 ) {
     for &(compaction, index) in kept_indexes {
         let kept: Option<NameNo> = index
             .filter(|index| *index >= 0.0 && index.fract() == 0.0)
-            .and_then(|index| by_index.get(index as usize).copied().flatten())
+            .and_then(|index| entry_at(index as usize, no_entries))
             .filter(|kept| *kept <= compaction)
             .map(|kept| entries[kept as usize].id);
         if let Facts::Compaction(facts) = &mut entries[compaction as usize].facts
@@ -43,6 +43,12 @@ pub(crate) fn kept_by_index(
             facts.first_kept = kept;
         }
     }
+}
+
+/// The entry that is the object at `index`, where the objects at `no_entries` are none.
+fn entry_at(index: usize, no_entries: &[usize]) -> Option<EntryNo> {
+    let n_before = no_entries.binary_search(&index).err()?;
+    EntryNo::try_from(index - n_before).ok()
 }
 
 /// The bytes of a session in the current version, and each record that the agents would not read on a line of its own (spec 1.2,

@@ -8,7 +8,7 @@ use hashbrown::hash_table::Entry;
 
 use crate::entry::NameNo;
 
-/// A set of texts that are numbered in the order in which they came.
+/// A set of texts that are numbered in the order in which they came, and texts that only want a place.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct NameSet {
     /// All texts, one behind the other: a session has a name for each entry, and they shall cost one allocation together.
@@ -16,23 +16,23 @@ pub(crate) struct NameSet {
     /// Where each text ends.
     ends: Vec<usize>,
     /// The numbers with half of the hashes of their texts, so that the table grows without a look at the texts.
-    numbers: HashTable<(u32, u32)>,
+    numbers: HashTable<(NameNo, u32)>,
     hasher: RandomState,
     recent: Recent,
 }
 
 /// The last name for each value of a cheap hash: a name mostly comes again soon (a parent, a call, a tool, a model).
 #[derive(Clone, Debug)]
-struct Recent([u32; 256]);
+struct Recent([Option<NameNo>; 256]);
 
 impl Default for Recent {
     fn default() -> Self {
-        Recent([u32::MAX; 256])
+        Recent([None; 256])
     }
 }
 
 impl Recent {
-    fn place(&mut self, text: &str) -> &mut u32 {
+    fn place(&mut self, text: &str) -> &mut Option<NameNo> {
         let bytes = text.as_bytes();
         let from_end = |n: usize| bytes.len().checked_sub(n).map_or(0, |at| usize::from(bytes[at]));
         let hash = from_end(1) ^ from_end(2).wrapping_mul(16) ^ bytes.len().wrapping_mul(37);
@@ -47,42 +47,52 @@ impl NameSet {
     }
 
     /// The text of a name; empty if there is no such name.
-    pub(crate) fn text(&self, number: u32) -> &str {
-        text_of(&self.texts, &self.ends, number)
+    pub(crate) fn text(&self, name: NameNo) -> &str {
+        text_of(&self.texts, &self.ends, name)
+    }
+
+    /// Takes the text that `put` appends; it is no member of the set, and no other text gets its number.
+    pub(crate) fn keep(&mut self, put: impl FnOnce(&mut String)) -> NameNo {
+        let name = NameNo::of_place(self.ends.len());
+        put(&mut self.texts);
+        self.ends.push(self.texts.len());
+        name
     }
 
     /// The number of a text that is in the set.
-    pub(crate) fn number(&self, text: &str) -> Option<u32> {
+    pub(crate) fn number(&self, text: &str) -> Option<NameNo> {
         let hash = hash(&self.hasher, text);
-        let is_it = |&(number, half): &(u32, u32)| half == hash && self.text(number) == text;
-        self.numbers.find(spread(hash), is_it).map(|(number, _)| *number)
+        let is_it = |&(name, half): &(NameNo, u32)| half == hash && self.text(name) == text;
+        self.numbers.find(spread(hash), is_it).map(|(name, _)| *name)
     }
 
     /// The number of a text, which is put into the set if it is not there.
     pub(crate) fn insert(&mut self, text: &str) -> NameNo {
         let recent = self.recent.place(text);
-        if (*recent as usize) < self.ends.len() && text_of(&self.texts, &self.ends, *recent) == text {
-            return NameNo(*recent);
+        if let Some(name) = *recent
+            && text_of(&self.texts, &self.ends, name) == text
+        {
+            return name;
         }
         let hash = hash(&self.hasher, text);
         let (texts, ends) = (&mut self.texts, &mut self.ends);
         let entry = self.numbers.entry(
             spread(hash),
-            |&(number, half)| half == hash && text_of(texts, ends, number) == text,
+            |&(name, half)| half == hash && text_of(texts, ends, name) == text,
             |&(_, half)| spread(half),
         );
-        let number = match entry {
+        let name = match entry {
             Entry::Occupied(place) => place.get().0,
             Entry::Vacant(place) => {
-                let number = u32::try_from(ends.len()).expect("a file has fewer than 2³² names");
-                place.insert((number, hash));
+                let name = NameNo::of_place(ends.len());
+                place.insert((name, hash));
                 texts.push_str(text);
                 ends.push(texts.len());
-                number
+                name
             }
         };
-        *recent = number;
-        NameNo(number)
+        *recent = Some(name);
+        name
     }
 }
 
@@ -95,10 +105,10 @@ fn spread(hash: u32) -> u64 {
     u64::from(hash).wrapping_mul(0x9E37_79B9_7F4A_7C15)
 }
 
-fn text_of<'t>(texts: &'t str, ends: &[usize], number: u32) -> &'t str {
-    let number = number as usize;
-    let Some(&end) = ends.get(number) else { return "" };
-    let start = number.checked_sub(1).map_or(0, |before| ends[before]);
+fn text_of<'t>(texts: &'t str, ends: &[usize], name: NameNo) -> &'t str {
+    let place = name.place();
+    let Some(&end) = ends.get(place) else { return "" };
+    let start = place.checked_sub(1).map_or(0, |before| ends[before]);
     &texts[start..end]
 }
 
@@ -111,14 +121,14 @@ mod tests {
         let mut names = NameSet::default();
         let texts: Vec<String> = (0..2000).map(|n| format!("{:x}", n * n)).collect();
         let first: Vec<NameNo> = texts.iter().map(|text| names.insert(text)).collect();
-        assert_eq!(first, (0..2000).map(NameNo).collect::<Vec<_>>());
+        assert_eq!(first, (0..2000).map(NameNo::of_place).collect::<Vec<_>>());
         assert_eq!(texts.iter().rev().map(|text| names.insert(text)).collect::<Vec<_>>(), {
-            let mut back = first;
+            let mut back = first.clone();
             back.reverse();
             back
         });
-        assert_eq!((names.len(), names.number("zz"), names.number(&texts[7])), (2000, None, Some(7)));
-        assert_eq!((names.text(44), names.text(2000)), (texts[44].as_str(), ""));
+        assert_eq!((names.len(), names.number("zz"), names.number(&texts[7])), (2000, None, Some(first[7])));
+        assert_eq!((names.text(first[44]), names.text(NameNo::of_place(2000))), (texts[44].as_str(), ""));
     }
 
     #[test]
@@ -126,8 +136,16 @@ mod tests {
         let mut names = NameSet::default();
         assert_eq!(
             (names.insert(""), names.insert("a"), names.insert("")),
-            (NameNo(0), NameNo(1), NameNo(0))
+            (NameNo::of_place(0), NameNo::of_place(1), NameNo::of_place(0))
         );
-        assert_eq!((names.text(0), names.text(1)), ("", "a"));
+        assert_eq!((names.text(NameNo::of_place(0)), names.text(NameNo::of_place(1))), ("", "a"));
+    }
+
+    #[test]
+    fn a_text_that_is_only_kept_is_no_name() {
+        let mut names = NameSet::default();
+        let kept = names.keep(|texts| texts.push_str("kept"));
+        assert_eq!((names.text(kept), names.number("kept")), ("kept", None));
+        assert_ne!(names.insert("kept"), kept);
     }
 }

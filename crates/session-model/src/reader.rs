@@ -4,17 +4,18 @@ use std::sync::Arc;
 
 use crate::dialect::Dialect;
 use crate::entry::{
-    CompactionFacts, ContextEditFacts, Entry, EntryKind, EntryNo, Facts, Header, NameNo, Parent, SummaryFacts,
+    CompactionFacts, ContextEditFacts, Entry, EntryKind, EntryNo, Facts, Header, Parent, SummaryFacts,
 };
 use crate::error::{NotASession, Problem, ProblemKind, RecordError};
 use crate::marks::Marks;
-use crate::message::{MessageScan, Names, Role, calls_in, scan_message};
+use crate::message::Role;
+use crate::message_scan::{MessageScan, calls_in, scan_message};
 use crate::migrate;
 use crate::names::NameSet;
 use crate::pieces::content_pieces;
 use crate::record::{Line, LineReader, RecordSink, Span};
 use crate::scan::ScanError;
-use crate::session::Session;
+use crate::session::{NO_ENTRY, Session};
 use crate::text::Str;
 use crate::time::parse_iso;
 use crate::tokens::Tokenizer;
@@ -38,23 +39,16 @@ struct RecordReader {
     n_objects: u64,
     refused: Option<String>,
     dialect: Option<Dialect>,
+    /// Their parents are given by name, until all entries are known.
     entries: Vec<Entry>,
-    /// Parents by name, until all entries are known.
-    parents: Vec<Option<NameNo>>,
     /// For files of version 1: the kept index of each compaction.
     kept_indexes: Vec<(EntryNo, Option<f64>)>,
-    /// For files of version 1: the entry of each object, by its index.
-    by_index: Vec<Option<EntryNo>>,
+    /// For files of version 1: the indexes of the objects that are no entries, in order.
+    no_entries: Vec<usize>,
     names: NameSet,
     problems: Vec<Problem>,
     recovered: Vec<Span>,
     last_on_line: Span,
-}
-
-impl Names for NameSet {
-    fn name(&mut self, text: &str) -> NameNo {
-        self.insert(text)
-    }
 }
 
 impl SessionReader {
@@ -99,11 +93,14 @@ pub(crate) fn continued(session: &Session, records: &[&str]) -> Result<Session, 
         n_objects: 1,
         dialect: Some(session.dialect),
         entries: session.entries.clone(),
-        parents: session.entries.iter().map(|entry| session.parent_name(entry)).collect(),
+        no_entries: vec![0],
         names: session.names.clone(),
         recovered: session.recovered.clone(),
         ..RecordReader::default()
     };
+    for entry in &mut reader.entries {
+        entry.parent = session.parent_name(entry).map_or(Parent::Root, Parent::Missing);
+    }
     let (mut offset, mut line) = (session.n_bytes, session.n_lines);
     for record in records {
         line += 1;
@@ -233,7 +230,7 @@ impl RecordReader {
                     object.is_some_and(|object| object.get(key).is_some())
                 });
                 self.dialect = mark.or(self.dialect);
-                self.by_index.push(None);
+                self.is_no_entry();
                 self.header = Some(Header {
                     version: version.clamp(1.0, 3.0) as u32,
                     id,
@@ -278,7 +275,7 @@ impl RecordReader {
             |kind| Problem { kind, line: span.line, offset: span.offset, entry: None, unreachable: 0 };
         if matches!(kind_name, "session" | "title") {
             self.problems.push(problem(ProblemKind::ExtraHeader));
-            self.by_index.push(None);
+            self.is_no_entry();
             return;
         }
         let kind = EntryKind::from_wire(kind_name);
@@ -286,23 +283,24 @@ impl RecordReader {
         let (id, parent) = if version < 2 {
             let id = migrate::made_id(number, record, |id| self.names.number(id).is_some());
             let parent = number.checked_sub(1).map(|before| self.entries[before as usize].id);
-            (self.names.name(&id), parent)
+            (self.names.insert(&id), parent)
         } else {
             let Some(id) = top.id else {
                 self.problems.push(problem(ProblemKind::MissingId));
                 return;
             };
-            let parent = top.parent.map(|parent| self.names.name(&Str::Raw(parent).text()));
-            (self.names.name(&Str::Raw(id).text()), parent)
+            let parent = top.parent.map(|parent| self.names.insert(&Str::Raw(parent).text()));
+            (self.names.insert(&Str::Raw(id).text()), parent)
         };
-        self.by_index.push(Some(number));
+        let parent = parent.map_or(Parent::Root, Parent::Missing);
         let time_ms = top.timestamp.and_then(|time| parse_iso(&Str::Raw(time).text()));
-        let (facts, estimate) = match (kind, top.message) {
+        let mut entry = Entry::new(kind, id, parent, time_ms, span);
+        (entry.facts, entry.estimate) = match (kind, top.message) {
             (EntryKind::Message, Some(message)) => {
                 if message.facts.role == Role::System {
                     self.dialect = Some(Dialect::Pi);
                 }
-                (Facts::Message(Arc::new(message.facts)), message.estimate)
+                (Facts::Message(message.facts), message.estimate)
             }
             (EntryKind::Message | EntryKind::Custom | EntryKind::Unknown | EntryKind::ResetBoundary, _) => {
                 self.mark(kind_name, |_| false);
@@ -310,8 +308,11 @@ impl RecordReader {
             }
             _ => self.other(kind, record, number),
         };
-        self.entries.push(Entry { kind, id, parent: Parent::Root, time_ms, span, estimate, facts });
-        self.parents.push(parent);
+        self.entries.push(entry);
+    }
+
+    fn is_no_entry(&mut self) {
+        self.no_entries.push(self.entries.len() + self.no_entries.len());
     }
 
     fn mark(&mut self, kind: &str, has: impl Fn(&str) -> bool) {
@@ -334,7 +335,7 @@ impl RecordReader {
                 let remote = value.get("preserveData").and_then(|data| data.get("openaiRemoteCompaction"));
                 let facts = CompactionFacts {
                     summary,
-                    first_kept: value.text("firstKeptEntryId").map(|id| self.names.name(&id)),
+                    first_kept: value.text("firstKeptEntryId").map(|id| self.names.insert(&id)),
                     tokens_before: value.get("tokensBefore").and_then(Value::as_number),
                     has_remote_history: remote.is_some_and(|remote| {
                         remote.text("provider").is_some_and(|provider| !provider.is_empty())
@@ -357,7 +358,7 @@ impl RecordReader {
                 let replacement = value.get("replacement");
                 let content = replacement.and_then(|replacement| replacement.get("content"));
                 let facts = ContextEditFacts {
-                    target: value.text("targetId").map(|id| self.names.name(&id)),
+                    target: value.text("targetId").map(|id| self.names.insert(&id)),
                     omits: replacement.is_none_or(Value::is_null),
                     calls: content.map_or(Box::default(), |content| calls_in(content, &mut self.names)),
                 };
@@ -409,7 +410,7 @@ impl RecordReader {
                 if self.n_objects == 0 { "there is no JSON object in it" } else { "there is no header" };
             return Err(NotASession { reason: reason.to_owned() });
         };
-        migrate::kept_by_index(&mut self.entries, &self.kept_indexes, &self.by_index);
+        migrate::kept_by_index(&mut self.entries, &self.kept_indexes, &self.no_entries);
         let mut session = Session {
             header,
             dialect: self.dialect.unwrap_or_default(),
@@ -418,10 +419,10 @@ impl RecordReader {
             n_bytes,
             n_lines,
             recovered: self.recovered,
-            by_id: vec![None; self.names.len()],
+            by_id: vec![NO_ENTRY; self.names.len()],
             names: self.names,
         };
-        crate::links::link(&mut session, &self.parents, &mut self.problems);
+        crate::links::link(&mut session, &mut self.problems);
         self.problems.sort_by_key(|problem| (problem.offset, problem.kind));
         Ok((session, self.problems))
     }

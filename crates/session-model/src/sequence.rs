@@ -218,7 +218,7 @@ impl<'s> Sequence<'s> {
         };
         match item.share {
             Share::Edited(edit) => self.session.entry(edit).context_edit().map_or(&[], |edit| &edit.calls),
-            Share::Own | Share::Nothing => &message.calls,
+            Share::Own | Share::Nothing => message.calls(),
         }
     }
 

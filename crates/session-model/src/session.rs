@@ -30,9 +30,12 @@ pub struct Session {
     /// Spans of records that the agents would not read: glued to others or behind torn ones.
     pub recovered: Vec<Span>,
     pub(crate) names: NameSet,
-    /// For each name: the last entry with this id.
-    pub(crate) by_id: Vec<Option<EntryNo>>,
+    /// For each name: the last entry with this id, or [`NO_ENTRY`].
+    pub(crate) by_id: Vec<EntryNo>,
 }
+
+/// What stands for an entry where there is none.
+pub(crate) const NO_ENTRY: EntryNo = EntryNo::MAX;
 
 /// Fetches the text of records again.
 pub trait Records: Sync {
@@ -112,12 +115,12 @@ impl Session {
 
     /// The text of a name.
     pub fn name(&self, name: NameNo) -> &str {
-        self.names.text(name.0)
+        self.names.text(name)
     }
 
     /// The number of a name, if the session has it.
     pub fn name_no(&self, text: &str) -> Option<NameNo> {
-        self.names.number(text).map(NameNo)
+        self.names.number(text)
     }
 
     /// The entry with this number.
@@ -145,7 +148,7 @@ impl Session {
     }
 
     pub(crate) fn by_name(&self, name: NameNo) -> Option<EntryNo> {
-        self.by_id.get(name.0 as usize).copied().flatten()
+        self.by_id.get(name.place()).copied().filter(|entry| *entry != NO_ENTRY)
     }
 
     /// Whether an entry with this id exists.
@@ -178,7 +181,7 @@ impl Session {
     pub fn newest_message(&self) -> Option<EntryNo> {
         let messages =
             (0..self.entries.len() as EntryNo).filter(|&entry| self.entry(entry).kind == EntryKind::Message);
-        messages.max_by_key(|&entry| (self.entry(entry).time_ms, entry))
+        messages.max_by_key(|&entry| (self.entry(entry).time_ms(), entry))
     }
 
     /// The last label of each labelled entry; an empty label takes it away.
@@ -207,7 +210,7 @@ impl Session {
 
     /// The newest time of any entry, in milliseconds.
     pub fn newest_time_ms(&self) -> Option<i64> {
-        self.entries.iter().filter_map(|entry| entry.time_ms).max()
+        self.entries.iter().filter_map(Entry::time_ms).max()
     }
 
     /// Whether the file must be rewritten as version 3 before anything is appended (spec 1.2).

@@ -117,7 +117,7 @@ pub(crate) fn d9(sequence: &Sequence<'_>) -> bool {
     let session = sequence.session;
     let newest = sequence.branch.iter().rev().find_map(|&number| {
         let message = session.entry(number).message()?;
-        let usage = message.usage.filter(|_| message.role == Role::Assistant && !message.is_failed())?;
+        let usage = message.usage().filter(|_| message.role == Role::Assistant && !message.is_failed())?;
         Some((number, usage))
     });
     match (newest, usage::measured(sequence)) {
@@ -304,6 +304,6 @@ fn has_untrusted_usage(sequence: &Sequence<'_>) -> bool {
     let has_usage = sequence
         .branch
         .iter()
-        .any(|&number| session.entry(number).message().is_some_and(|message| message.usage.is_some()));
+        .any(|&number| session.entry(number).message().is_some_and(|message| message.usage().is_some()));
     has_usage && d9(sequence)
 }

@@ -81,7 +81,7 @@ fn p1(reading: &Reading<'_>) -> Vec<Question> {
     let has_usage = sequence
         .branch
         .iter()
-        .any(|&entry| reading.session.entry(entry).message().is_some_and(|message| message.usage.is_some()));
+        .any(|&entry| reading.session.entry(entry).message().is_some_and(|message| message.usage().is_some()));
     if usage::measured(&sequence).is_none() && !has_usage {
         questions.push(question(reading, "prepare", with_settings(reading)));
     }

@@ -123,7 +123,7 @@ fn put_in(
         let anchor = *anchor;
         let anchor_entry = sequence.branch[anchor];
         let content = format!("{}#{}#{}", session.id(anchor_entry), session.name(call), session.id(caller));
-        let time_ms = session.entry(anchor_entry).time_ms.unwrap_or(0);
+        let time_ms = session.entry(anchor_entry).time_ms().unwrap_or(0);
         let stamp = Stamp::new(content.as_bytes(), time_ms, |id| session.has_id(id) || taken.contains(id));
         taken.insert(stamp.id.clone());
         let moved = late.and_then(|late| message_of(&draft.bytes, session, late));

@@ -88,11 +88,11 @@ pub(super) fn tools(session: &Session) -> Vec<ToolFacts> {
     let mut of_call: HashMap<NameNo, NameNo> = HashMap::new();
     if messages().any(|(_, message)| is_nameless(message)) {
         of_call.extend(
-            messages().flat_map(|(_, message)| message.calls.iter().map(|call| (call.id, call.tool))),
+            messages().flat_map(|(_, message)| message.calls().iter().map(|call| (call.id, call.tool))),
         );
     }
     for (entry, message) in messages() {
-        for call in &message.calls {
+        for call in message.calls() {
             tools.entry(call.tool).or_default().calls += 1;
         }
         if message.role == Role::ToolResult {
@@ -122,7 +122,7 @@ pub(super) fn models(session: &Session) -> Vec<ModelFacts> {
         });
         facts.answers += 1;
         facts.failures += u64::from(message.is_failed());
-        if let Some(usage) = message.usage {
+        if let Some(usage) = message.usage() {
             facts.input += usage.input as u64;
             facts.cache_read += usage.cache_read as u64;
             facts.cache_write += usage.cache_write as u64;
@@ -142,7 +142,7 @@ pub(super) fn leaves(session: &Session, links: &Links) -> Vec<LeafFacts> {
         .map(|number| LeafFacts {
             id: session.id(number).to_owned(),
             what: what(session, number),
-            time: session.entry(number).time_ms.map(iso),
+            time: session.entry(number).time_ms().map(iso),
             entries: links.depths[number as usize],
             is_default: Some(number) == default,
             label: labels.get(&number).cloned(),
@@ -170,7 +170,7 @@ pub(super) fn compactions(session: &Session, branch: &[EntryNo]) -> Vec<Compacti
             facts.first_kept.and_then(|first| places.get(&first).copied()).filter(|from| *from < at);
         records.push(CompactionRecord {
             id: session.id(number).to_owned(),
-            time: entry.time_ms.map(iso),
+            time: entry.time_ms().map(iso),
             tokens_before: facts.tokens_before,
             summary_tokens: entry.estimate,
             first_kept_entry_id: facts.first_kept.map(|first| session.name(first).to_owned()),

@@ -86,7 +86,7 @@ pub(super) fn nodes(session: &Session) -> Vec<TreeNode> {
             r#type: entry.kind.wire(),
             role: entry.message().map(|message| message.role.wire()),
             line: entry.span.line,
-            time: entry.time_ms.map(iso),
+            time: entry.time_ms().map(iso),
             tokens: entry.estimate,
             label: labels.get(&number).cloned(),
             preview: preview(session, number),
@@ -215,7 +215,7 @@ impl Drawing<'_> {
             text.push_str(&format!(" [{}]", shortened(label)));
         }
         let mut note = shown(session.id(number)).into_owned();
-        if let Some(time_ms) = entry.time_ms {
+        if let Some(time_ms) = entry.time_ms() {
             note.push_str(&format!(" {}", figures::minute(time_ms)));
         }
         if self.leaf == Some(number) {
@@ -253,7 +253,7 @@ pub(super) fn write(lines: &[TreeLine], out: &mut dyn Write, paint: Paint) -> io
 }
 
 fn preview(session: &Session, number: EntryNo) -> Option<String> {
-    session.entry(number).message()?.preview.as_deref().map(str::to_owned)
+    session.entry(number).message()?.preview.map(|preview| session.name(preview).to_owned())
 }
 
 /// One line of it, fit for a terminal.
