@@ -78,10 +78,9 @@ fn p1(reading: &Reading<'_>) -> Vec<Question> {
         return questions;
     }
     let sequence = reading.sequence();
-    let has_usage = sequence
-        .branch
-        .iter()
-        .any(|&entry| reading.session.entry(entry).message().is_some_and(|message| message.usage().is_some()));
+    let has_usage = sequence.branch.iter().any(|&entry| {
+        reading.session.entry(entry).message().is_some_and(|message| message.usage().is_some())
+    });
     if usage::measured(&sequence).is_none() && !has_usage {
         questions.push(question(reading, "prepare", with_settings(reading)));
     }
